@@ -8,9 +8,6 @@ from typing import NoReturn
 EXIT_CUT_SHORT = 130
 
 
-_VERSION = (["--version"], ["-V"])
-
-
 def main() -> NoReturn:
     """Run the command that the process was started with, and exit with its code."""
     try:
@@ -24,11 +21,6 @@ def main() -> NoReturn:
 
 
 def _run(arguments: list[str]) -> int:
-    if arguments in _VERSION:  # scripts ask it often, and it needs nothing of the rest
-        from sortie.cli.output import ended
-        from sortie.cli.version_line import show_version
-
-        return ended(show_version)
     from sortie.resources.garbage import few_searches
 
     with few_searches():

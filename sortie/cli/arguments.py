@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 DEFAULT_WORKFLOW = Path("WORKFLOW.md")
-NO_VALUE = ""
-"""The metavar of a flag, which takes no value."""
 
 
 class NoWorkflowFile(SortieError):
@@ -42,7 +40,7 @@ class LogLevel(StrEnum):
 
 WorkflowArgument = Annotated[
     Path | None,
-    argument(metavar="WORKFLOW.md", help="The workflow file.", show_default=str(DEFAULT_WORKFLOW)),
+    argument(metavar="WORKFLOW.md", help="The workflow file.", default=str(DEFAULT_WORKFLOW)),
 ]
 WorkflowOption = Annotated[
     Path | None,
@@ -60,8 +58,8 @@ Host = Annotated[
 Port = Annotated[
     int | None,
     option(
-        min=0,
-        max=65535,
+        least=0,
+        most=65535,
         metavar="PORT",
         help="Listen on this port and on no other; 0 is no server. Beats server.port.",
     ),
@@ -81,19 +79,17 @@ Quiet = Annotated[
     option(
         "--quiet",
         "-q",
-        metavar=NO_VALUE,
         help="Log warnings and errors only; as --log-level warning.",
     ),
 ]
 Verbose = Annotated[
     bool,
-    option("--verbose", "-v", metavar=NO_VALUE, help="Log all there is; as --log-level debug."),
+    option("--verbose", "-v", help="Log all there is; as --log-level debug."),
 ]
 ExitWhenIdle = Annotated[
     bool,
     option(
         "--exit-when-idle",
-        metavar=NO_VALUE,
         help="Leave when two polls in a row found nothing to start and nothing runs or waits:"
         " with 0, or with 3 where an issue is held or blocked, or dispatch is paused.",
     ),

@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated
 
+from sortie.cli.commands import COMMANDS
 from sortie.cli.documentation import pages
 from sortie.cli.output import emit, emit_line, emit_rich
 from sortie.cli.parameters import argument
@@ -15,17 +16,13 @@ from sortie.model import SortieError
 _DECISIONS = "decisions"
 
 
-def _complete(incomplete: str) -> list[str]:
-    return [topic for topic in topics() if topic.startswith(incomplete)]
-
-
 def help(  # noqa: A001  (the command is called so)
     topic: Annotated[
         str | None,
         argument(
             metavar="TOPIC",
             help="A page, such as operating or trackers/github, or a command.",
-            autocompletion=_complete,
+            completes="topic",
         ),
     ] = None,
 ) -> int:
@@ -72,14 +69,11 @@ def _page_of(topic: str, known: dict[str, Path]) -> Path | None:
 
 
 def _help_of_command(topic: str, known: dict[str, Path]) -> int:
-    from typer.main import get_command
-
-    from sortie.cli.app import app
-    from sortie.cli.commands import COMMANDS
+    from sortie.cli.parser import command_function, command_parser
 
     if topic in COMMANDS:
-        code = get_command(app).main([topic, "--help"], prog_name="sortie", standalone_mode=False)
-        return code if isinstance(code, int) else 0
+        emit(command_parser(topic, command_function(topic)).format_help())
+        return 0
     words = {name.rpartition("/")[2] for name in known} | known.keys() | COMMANDS.keys()
     near = get_close_matches(topic, sorted(words), n=3)
     hint = f"did you mean {' or '.join(near)}?" if near else "'sortie help' lists the pages"

@@ -46,7 +46,7 @@ def history(
         ),
     ] = None,
     limit: Annotated[
-        int, option("--limit", "-n", min=1, max=1_000_000, metavar="N", help="At most N.")
+        int, option("--limit", "-n", least=1, most=1_000_000, metavar="N", help="At most N.")
     ] = 100,
     before: Annotated[
         str | None, option(metavar="RUN", help="Go on behind this run, given by its id.")

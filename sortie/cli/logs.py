@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from sortie.cli.arguments import NO_VALUE, LongFormat, Source
+from sortie.cli.arguments import LongFormat, Source
 from sortie.cli.operator import IssueArgument
 from sortie.cli.output import Format, emit, note, visible
 from sortie.cli.parameters import option
@@ -22,7 +22,7 @@ def logs(
     source: Source,
     follow: Annotated[
         bool,
-        option("--follow", "-f", metavar=NO_VALUE, help="Go on until the run is over."),
+        option("--follow", "-f", help="Go on until the run is over."),
     ] = False,
     run: Annotated[
         str | None,

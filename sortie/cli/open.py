@@ -10,7 +10,7 @@ from html import escape
 from pathlib import Path
 from typing import Annotated
 
-from sortie.cli.arguments import NO_VALUE, OutputFormat, Source
+from sortie.cli.arguments import OutputFormat, Source
 from sortie.cli.output import Format, emit_json, emit_line, note
 from sortie.cli.parameters import option
 from sortie.model import SortieError
@@ -20,7 +20,7 @@ def open(  # noqa: A001
     source: Source,
     only_print: Annotated[
         bool,
-        option("--print", metavar=NO_VALUE, help="Print the link and open no browser."),
+        option("--print", help="Print the link and open no browser."),
     ] = False,
     output: OutputFormat = Format.TEXT,
 ) -> None:

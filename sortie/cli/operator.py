@@ -12,7 +12,7 @@ from sortie.cli.parameters import WrongUsage, argument
 
 def _issue_name(name: str) -> str:
     if not name.strip():
-        raise WrongUsage("needs an issue's identifier")
+        raise WrongUsage("needs an issue's identifier", parameter="ISSUE")
     return name
 
 
@@ -21,7 +21,7 @@ IssueArgument = Annotated[
     argument(
         metavar="ISSUE",
         help="The issue's identifier, such as DEMO-1, or its id.",
-        callback=_issue_name,
+        check=_issue_name,
         completes="issue",
     ),
 ]

@@ -26,10 +26,10 @@ def render(
     ],
     source: Source,
     turn: Annotated[
-        int, option(min=1, metavar="N", help="Of which turn; from 2 on it continues.")
+        int, option(least=1, metavar="N", help="Of which turn; from 2 on it continues.")
     ] = 1,
     attempt: Annotated[
-        int, option(min=0, metavar="N", help="After how many failures in a row.")
+        int, option(least=0, metavar="N", help="After how many failures in a row.")
     ] = 0,
     output: OutputFormat = Format.TEXT,
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from sortie.cli.arguments import NO_VALUE, DaemonFlags, Source
+from sortie.cli.arguments import DaemonFlags, Source
 from sortie.cli.output import Format, Json, emit_json, emit_line, note
 from sortie.cli.parameters import WrongUsage, option
 
@@ -20,7 +20,6 @@ def run(
         bool,
         option(
             "--dry-run",
-            metavar=NO_VALUE,
             help="Poll once, print a verdict on each candidate, start nothing.",
         ),
     ] = False,

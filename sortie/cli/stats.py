@@ -25,7 +25,12 @@ def stats(
     days: Annotated[
         int,
         option(
-            "--days", "-n", min=1, max=100_000, metavar="N", help="The last N days that have any."
+            "--days",
+            "-n",
+            least=1,
+            most=100_000,
+            metavar="N",
+            help="The last N days that have any.",
         ),
     ] = 14,
     database: Annotated[

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Struct
 
-from sortie.cli.arguments import NO_VALUE, OutputFormat, Source
+from sortie.cli.arguments import OutputFormat, Source
 from sortie.cli.format import utc
 from sortie.cli.output import Format, columns, complain, emit, emit_json, one_line
 from sortie.cli.parameters import option
@@ -36,7 +36,7 @@ def status(
     source: Source,
     watch: Annotated[
         bool,
-        option("--watch", metavar=NO_VALUE, help="Look again every 2 seconds until Ctrl-C."),
+        option("--watch", help="Look again every 2 seconds until Ctrl-C."),
     ] = False,
     output: OutputFormat = Format.TEXT,
 ) -> None:

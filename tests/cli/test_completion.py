@@ -17,18 +17,14 @@ T = 1_700_000_000.0
 
 
 @pytest.fixture
-def tab(cli: Cli, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
+def tab(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> Cli:
     """Ask as bash does, for the last word given."""
 
     def ask(*words: str) -> Ran:
         monkeypatch.setenv("_SORTIE_COMPLETE", "complete_bash")
         monkeypatch.setenv("COMP_WORDS", " ".join(("sortie", *words)))
         monkeypatch.setenv("COMP_CWORD", str(len(words)))
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            cli()
-        out, err = capsys.readouterr()
-        return Ran(code=int(ended.value.code or 0), out=out, err=err)
+        return cli()
 
     return ask
 
@@ -58,6 +54,25 @@ def test_another_shell_is_a_usage_error(cli: Cli) -> None:
 def test_commands_are_offered(tab: Cli) -> None:
     """What begins so is offered, and nothing else."""
     assert sorted(offered(tab("re"))) == ["refresh", "render", "resume", "retry"]
+
+
+@pytest.mark.parametrize(
+    ("words", "offers"),
+    [
+        (["run", "--log-level", "w"], ["warning"]),
+        (["status", "--w"], ["--workflow", "--watch"]),
+        (["service", ""], ["install", "uninstall"]),
+        (["help", "opera"], ["operating"]),
+        (["--show-completion", ""], ["bash", "zsh", "fish"]),
+        (["run", "--port", ""], []),
+        (["run", "'"], []),
+    ],
+)
+def test_options_and_their_values_are_offered(
+    tab: Cli, words: list[str], offers: list[str]
+) -> None:
+    """Where a value is one of few; files are left to the shell."""
+    assert offered(tab(*words)) == offers
 
 
 @pytest.mark.parametrize("command", ["explain", "stop", "retry", "render", "history --issue"])

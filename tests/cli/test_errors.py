@@ -2,35 +2,34 @@
 
 from __future__ import annotations
 
-import pytest
-import typer
+import sys
+from contextlib import nullcontext
+from typing import NoReturn
 
-from sortie.cli import errors, typer_program
+import pytest
+
+from sortie.cli import errors, main, streams
 from sortie.cli.output import ReaderGone
 from sortie.model import Problem, SortieError, WorkflowError
 from tests.cli.conftest import Cli
 from tests.cli.world import Ran
 
 
-def an_app(error: BaseException | None, result: object = None) -> typer.Typer:
-    """A program whose one command ends as told."""
-    app = typer.Typer(pretty_exceptions_enable=False)
+def ends_with(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    error: BaseException | None,
+    result: object = None,
+) -> Ran:
+    """Run a program whose one command ends as told."""
 
-    @app.command()
     def command() -> object:
         if error is not None:
             raise error
         return result
 
-    return app
-
-
-def ends_with(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], app: typer.Typer
-) -> Ran:
-    """Run such a program."""
-    monkeypatch.setattr(typer_program, "app", app)
-    code = errors.run_command([])
+    monkeypatch.setattr(errors, "command_of", lambda _arguments: command)
+    code = errors.run_command(["version"])
     out, err = capsys.readouterr()
     return Ran(code=code, out=out, err=err)
 
@@ -39,17 +38,17 @@ def test_the_commands_code_is_the_programs(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """What a command returns is the exit code, and nothing is 0."""
-    assert ends_with(monkeypatch, capsys, an_app(None, 3)) == Ran(code=3, out="", err="")
-    assert ends_with(monkeypatch, capsys, an_app(None)) == Ran(code=0, out="", err="")
+    assert ends_with(monkeypatch, capsys, None, 3) == Ran(code=3, out="", err="")
+    assert ends_with(monkeypatch, capsys, None) == Ran(code=0, out="", err="")
 
 
 def test_an_expected_failure_is_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A SortieError becomes one harmless line on stderr and exit code 1."""
-    app = an_app(SortieError("cannot\nread \x1b[31mthis; mend it"))
+    error = SortieError("cannot\nread \x1b[31mthis; mend it")
 
-    assert ends_with(monkeypatch, capsys, app) == Ran(
+    assert ends_with(monkeypatch, capsys, error) == Ran(
         code=1, out="", err="sortie: cannot read \\x1b[31mthis; mend it\n"
     )
 
@@ -63,7 +62,7 @@ def test_every_problem_of_a_workflow_is_told(
         Problem(path="W.md", line=0, column=0, key="", message="odd", severity="warning"),
     )
 
-    assert ends_with(monkeypatch, capsys, an_app(WorkflowError(problems))) == Ran(
+    assert ends_with(monkeypatch, capsys, WorkflowError(problems)) == Ran(
         code=1,
         out="",
         err="W.md:2:3: a.b: is wrong\nW.md: warning: odd\n"
@@ -75,16 +74,25 @@ def test_an_interrupt_is_130(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Ctrl-C ends a command quietly."""
-    assert ends_with(monkeypatch, capsys, an_app(KeyboardInterrupt())) == Ran(
-        code=130, out="", err=""
-    )
+
+    def interrupted(_arguments: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(errors, "command_of", interrupted)
+    monkeypatch.setattr(streams, "guarded_streams", nullcontext)
+    monkeypatch.setattr(sys, "argv", ["sortie", "version"])
+
+    with pytest.raises(SystemExit) as ended:
+        main()
+
+    assert (ended.value.code, *capsys.readouterr()) == (130, "", "")
 
 
 def test_a_reader_that_is_gone_is_no_news(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A closed pipe ends a command quietly with 1."""
-    assert ends_with(monkeypatch, capsys, an_app(ReaderGone())) == Ran(code=1, out="", err="")
+    assert ends_with(monkeypatch, capsys, ReaderGone()) == Ran(code=1, out="", err="")
 
 
 def test_a_bug_keeps_its_traceback(
@@ -92,24 +100,33 @@ def test_a_bug_keeps_its_traceback(
 ) -> None:
     """What nobody expected is not turned into a line."""
     with pytest.raises(ZeroDivisionError):
-        ends_with(monkeypatch, capsys, an_app(ZeroDivisionError()))
+        ends_with(monkeypatch, capsys, ZeroDivisionError())
 
 
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["--colour"], "sortie: No such option: --colour; see 'sortie --help'\n"),
-        (["rnu"], "sortie: No such command 'rnu'"),
-        (["history", "--limit", "0"], "sortie: Invalid value for '--limit'"),
-        (["render"], "sortie: Missing argument 'ISSUE'; see 'sortie render --help'\n"),
+        (["--colour"], "sortie: unrecognized arguments: --colour; see 'sortie --help'\n"),
+        (["rnu"], "sortie: there is no command 'rnu', did you mean run?; see 'sortie --help'\n"),
+        (
+            ["history", "--limit", "0"],
+            "sortie: argument -n/--limit: 0 is not from 1 to 1000000; see",
+        ),
+        (["history", "--limit", "x"], "sortie: argument -n/--limit: 'x' is no whole number; see"),
+        (["history", "one.md", "two.md"], "sortie: unrecognized arguments: two.md; see"),
+        (["history", "--lim", "3"], "sortie: unrecognized arguments: --lim"),
+        (
+            ["render"],
+            "sortie: the following arguments are required: ISSUE; see 'sortie render --help'\n",
+        ),
         (
             ["validate", "--format", "xml"],
-            "sortie: Invalid value for '--format' / '-f': 'xml' is not one of 'text', 'json'; ",
+            "sortie: argument -f/--format: invalid choice: 'xml' (choose from ",
         ),
-        (["run", "--port", "65536"], "sortie: Invalid value for '--port'"),
+        (["run", "--port", "65536"], "sortie: argument --port: 65536 is not from 0 to 65535; see"),
         (
             ["run", "--format", "json"],
-            "sortie: Invalid value for --format: belongs to --dry-run; see 'sortie run --help'\n",
+            "sortie: argument --format: belongs to --dry-run; see 'sortie run --help'\n",
         ),
     ],
 )

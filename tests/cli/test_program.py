@@ -47,20 +47,19 @@ def loaded_by(*arguments: str) -> set[str]:
     return set(done.stderr.splitlines()[-1].split())
 
 
-LOOKING = ("pydantic", "dataclasses", "sortie.model")
+LOOKING = ("pydantic", "dataclasses")
 SERVING = ("starlette", "hypercorn", "h11", "prometheus_client")
 RUNNING = ("trio", "asyncio", "asyncssh", "psutil", "sqlite3", "structlog", "sortie.scheduler")
 ASKING = ("httpx2", "httpcore2", "jwt", "cryptography", "sortie.trackers.http.client")
 PRINTING = ("rich", "pygments")
-READING = ("typer", "click", "shellingham", "sortie.cli.app", "sortie.cli.completion")
 
 
-def test_the_version_loads_next_to_nothing() -> None:
-    """What scripts ask for at every turn needs neither the settings nor the other commands."""
-    loaded = loaded_by("--version")
+@pytest.mark.parametrize("arguments", [("--version",), ("--help",), ("status", "--help")])
+def test_help_and_version_load_next_to_nothing(arguments: tuple[str, ...]) -> None:
+    """They need neither the settings nor what a daemon runs on."""
+    loaded = loaded_by(*arguments)
 
-    assert "sortie.cli.version_line" in loaded
-    assert loaded & {*LOOKING, *READING, *SERVING, *RUNNING, *PRINTING, "jinja2", "yaml"} == set()
+    assert loaded & {*LOOKING, *SERVING, *RUNNING, *PRINTING, "jinja2", "yaml"} == set()
 
 
 def test_a_command_loads_no_other() -> None:
@@ -69,10 +68,7 @@ def test_a_command_loads_no_other() -> None:
 
     assert "sortie.cli.version" in loaded
     assert "sortie.cli.run" not in loaded
-    assert (
-        loaded & {*READING, *SERVING, *RUNNING, *PRINTING, "jinja2", "yaml", "sortie.daemon"}
-        == set()
-    )
+    assert loaded & {*SERVING, *RUNNING, *PRINTING, "jinja2", "yaml", "sortie.daemon"} == set()
 
 
 def test_validating_loads_no_daemon(here: Path) -> None:
@@ -82,7 +78,7 @@ def test_validating_loads_no_daemon(here: Path) -> None:
     loaded = loaded_by("validate", "W.md")
 
     assert {"sortie.config", "jinja2", "sortie.trackers.file", "sortie.agents.kiro"} <= loaded
-    assert loaded & {*READING, *SERVING, *RUNNING, *PRINTING, *ASKING, "ruamel", "ssl"} == set()
+    assert loaded & {*SERVING, *RUNNING, *PRINTING, *ASKING, "ruamel", "ssl"} == set()
 
 
 def test_validating_a_tracker_over_http_loads_no_client(here: Path) -> None:
@@ -105,7 +101,7 @@ def test_a_daemon_without_hosts_and_server_loads_neither(here: Path) -> None:
     loaded = loaded_by("run", "--port", "0", "--exit-when-idle")
 
     assert {"sortie.orchestrator.loop", "sortie.trackers.file.tracker"} <= loaded
-    unwanted = {*READING, *SERVING, *PRINTING, "asyncssh", "cryptography", "ruamel"}
+    unwanted = {*SERVING, *PRINTING, "asyncssh", "cryptography", "ruamel"}
     assert loaded & unwanted == set()
 
 

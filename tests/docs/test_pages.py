@@ -7,11 +7,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from typer import Context
-from typer.core import TyperGroup
-from typer.main import get_command
 
-from sortie.cli.app import app
+from sortie.cli.commands import COMMANDS
+from sortie.cli.parser import command_function, command_parser
 from tests.docs.pages import PAGES, ROOT, code_blocks, page, table, without_code, word
 
 DEMO = "python3 -m venv .venv && .venv/bin/pip install . && .venv/bin/sortie demo --exit-when-idle"
@@ -35,14 +33,13 @@ def anchors(text: str) -> set[str]:
 
 def options() -> dict[str, set[str]]:
     """Return the options of every command by its name."""
-    group = get_command(app)
-    assert isinstance(group, TyperGroup)
-    context = Context(group)
-    commands = {name: group.get_command(context, name) for name in group.list_commands(context)}
     return {
-        name: {"--help"}.union(*(parameter.opts for parameter in command.params))
-        for name, command in commands.items()
-        if command is not None
+        name: {
+            option
+            for action in command_parser(name, command_function(name))._actions
+            for option in action.option_strings
+        }
+        for name in COMMANDS
     }
 
 

@@ -8,7 +8,7 @@ import sys
 from enum import StrEnum
 from typing import Annotated
 
-from sortie.cli.arguments import NO_VALUE, Source
+from sortie.cli.arguments import Source
 from sortie.cli.output import emit, emit_line
 from sortie.cli.parameters import WrongUsage, argument, option
 from sortie.cli.service.install import Installation
@@ -32,13 +32,11 @@ def service(
     source: Source,
     user: Annotated[
         bool,
-        option(
-            "--user", metavar=NO_VALUE, help="A unit of your own; the default unless you are root."
-        ),
+        option("--user", help="A unit of your own; the default unless you are root."),
     ] = False,
     system: Annotated[
         bool,
-        option("--system", metavar=NO_VALUE, help="A unit of the system; the default for root."),
+        option("--system", help="A unit of the system; the default for root."),
     ] = False,
     name: Annotated[
         str, option(metavar="NAME", help="The unit's name, for a second daemon.")
@@ -52,7 +50,7 @@ def service(
     ] = None,
     dry_run: Annotated[
         bool,
-        option("--dry-run", metavar=NO_VALUE, help="Print the unit and do nothing to the machine."),
+        option("--dry-run", help="Print the unit and do nothing to the machine."),
     ] = False,
 ) -> int:
     """Install the daemon as a service of systemd, or uninstall it.

@@ -7,14 +7,13 @@ import os
 import sys
 import tempfile
 import threading
+from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
 
 import trio
-import typer
 
 from sortie.agents import ADAPTERS, AgentAdapter
 from sortie.model import LOCAL, SortieError
@@ -39,98 +38,108 @@ class ReportFormat(StrEnum):
     JSON = "json"
 
 
-def _list(wanted: bool) -> None:
-    """List the checks and the scenarios, and end."""
-    if not wanted:
-        return
-    typer.echo("Checks:")
+def _parser() -> ArgumentParser:
+    parser = ArgumentParser(
+        prog="python -m sortie.testing.agent",
+        description="Try what every agent's adapter promises, with its program, and show what it"
+        " kept. Exits with 0 where no check failed, 1 where one did, 2 where the checks could not"
+        " begin, 3 where the adapter blocked the process.",
+        allow_abbrev=False,
+    )
+    add = parser.add_argument
+    add("--kind", metavar="KIND", help="The adapter, as agent.kind names it.")
+    add("--command", metavar="COMMAND", help="Its program, as agent.command names it.")
+    add(
+        "--scenarios",
+        type=Path,
+        metavar="DIR",
+        help="A scenarios.toml, or the directory that holds it: how the program is made to "
+        "misbehave. Without it a real agent is asked in plain words, which its model "
+        "answers and its provider charges for, and what words cannot do is not tried.",
+    )
+    add("--settings", metavar="JSON", help="The adapter's block, over the one of the scenarios.")
+    add(
+        "--only",
+        action="append",
+        metavar="CHECK",
+        help="A check, or a group such as stop; may be repeated.",
+    )
+    add("--host", metavar="[USER@]HOST[:PORT]", help="Run the agent there, over SSH.")
+    add("--ssh-config", metavar="FILE")
+    add("--ssh-known-hosts", metavar="FILE")
+    add("--ssh-identity-file", action="append", metavar="FILE")
+    add("--list", action="store_true", help="List the checks and the scenarios.")
+    add(
+        "--patience",
+        type=_seconds,
+        default=120.0,
+        metavar="SECONDS",
+        help="How long a check may take. [default: 120]",
+    )
+    add(
+        "--format",
+        choices=[each.value for each in ReportFormat],
+        default=ReportFormat.TABLE.value,
+        help="How it is shown. [default: table]",
+    )
+    return parser
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not seconds >= 1.0:
+        raise ArgumentTypeError(f"{text} is less than 1")
+    return seconds
+
+
+def _show_list() -> None:
+    print("Checks:")
     for check in CHECKS.values():
-        typer.echo(f"  {check.name:{_WIDTH}}  {check.promise}")
-    typer.echo("\nScenarios, which a scenarios.toml describes:")
+        print(f"  {check.name:{_WIDTH}}  {check.promise}")
+    print("\nScenarios, which a scenarios.toml describes:")
     for name, deed in SCENARIOS.items():
-        typer.echo(f"  {name:{_WIDTH}}  {deed}")
-    raise typer.Exit
+        print(f"  {name:{_WIDTH}}  {deed}")
 
 
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-
-
-@app.command()
-def run_checks(
-    kind: Annotated[str, typer.Option(metavar="KIND", help="The adapter, as agent.kind names it.")],
-    command: Annotated[
-        str | None,
-        typer.Option(metavar="COMMAND", help="Its program, as agent.command names it."),
-    ] = None,
-    scenarios: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="A scenarios.toml, or the directory that holds it: how the program is made to "
-            "misbehave. Without it a real agent is asked in plain words, which its model "
-            "answers and its provider charges for, and what words cannot do is not tried.",
-        ),
-    ] = None,
-    settings: Annotated[
-        str | None,
-        typer.Option(metavar="JSON", help="The adapter's block, over the one of the scenarios."),
-    ] = None,
-    only: Annotated[
-        list[str] | None,
-        typer.Option(metavar="CHECK", help="A check, or a group such as stop; may be repeated."),
-    ] = None,
-    host: Annotated[
-        str | None,
-        typer.Option(metavar="[USER@]HOST[:PORT]", help="Run the agent there, over SSH."),
-    ] = None,
-    ssh_config: Annotated[str | None, typer.Option(metavar="FILE")] = None,
-    ssh_known_hosts: Annotated[str | None, typer.Option(metavar="FILE")] = None,
-    ssh_identity_file: Annotated[list[str] | None, typer.Option(metavar="FILE")] = None,
-    show_list: Annotated[
-        bool,
-        typer.Option(
-            "--list", is_eager=True, callback=_list, help="List the checks and the scenarios."
-        ),
-    ] = False,
-    patience: Annotated[
-        float, typer.Option(min=1.0, metavar="SECONDS", help="How long a check may take.")
-    ] = 120.0,
-    output: Annotated[
-        ReportFormat, typer.Option("--format", help="How it is shown.")
-    ] = ReportFormat.TABLE,
-) -> None:
-    """Try what every agent's adapter promises, with its program, and show what it kept.
-
-    Exits with 0 where no check failed, 1 where one did, 2 where the checks could not begin, 3
-    where the adapter blocked the process.
-    """
-    del show_list
+def run_checks(words: Sequence[str]) -> int:
+    """Make the checks that a command line asks for, and return the exit code."""
+    parser = _parser()
+    given = parser.parse_args(words)
+    if given.list:
+        _show_list()
+        return 0
+    if given.kind is None:
+        parser.error("the following arguments are required: --kind")
     ssh = SshSettings(
-        config=ssh_config,
-        known_hosts=ssh_known_hosts,
-        identity_files=tuple(ssh_identity_file or ()),
+        config=given.ssh_config,
+        known_hosts=given.ssh_known_hosts,
+        identity_files=tuple(given.ssh_identity_file or ()),
         agent=os.environ.get("SSH_AUTH_SOCK"),
         search_path=os.environ.get("PATH", os.defpath),
     )
     try:
-        names = CHECKS.chosen(only or CHECKS)
+        names = CHECKS.chosen(given.only or CHECKS)
         with tempfile.TemporaryDirectory(prefix="sortie-scenarios-") as scratch:
-            read = read_scenarios(scenarios, Path(scratch)) if scenarios else plain_scenarios()
-            adapter = _adapter(kind)
+            read = (
+                read_scenarios(given.scenarios, Path(scratch))
+                if given.scenarios
+                else plain_scenarios()
+            )
+            adapter = _adapter(given.kind)
             conformance = Conformance(
                 adapter=adapter,
-                command=command,
-                scenarios=_with_settings(read, settings),
-                env=_environment(adapter, remote=host is not None),
-                patience=patience,
+                command=given.command,
+                scenarios=_with_settings(read, given.settings),
+                env=_environment(adapter, remote=given.host is not None),
+                patience=given.patience,
             )
             conformance.settings()
-            run = _CheckRun(conformance, output)
-            trio.run(run.everywhere, names, host, ssh)
+            run = _CheckRun(conformance, ReportFormat(given.format))
+            trio.run(run.everywhere, names, given.host, ssh)
     except SortieError as error:
-        typer.echo(str(error), err=True)
-        raise typer.Exit(EXIT_USAGE) from error
-    raise typer.Exit(EXIT_FAILED if failed(run.verdicts) else 0)
+        print(error, file=sys.stderr)
+        return EXIT_USAGE
+    return EXIT_FAILED if failed(run.verdicts) else 0
 
 
 class _CheckRun:
@@ -153,11 +162,11 @@ class _CheckRun:
         self._show_row(summary(self.verdicts))
         if self._output is ReportFormat.JSON:
             kind = self._conformance.adapter.kind
-            typer.echo(as_json(kind, host or LOCAL, self.verdicts))
+            print(as_json(kind, host or LOCAL, self.verdicts))
 
     def _show_row(self, text: str) -> None:
         if self._output is ReportFormat.TABLE:
-            typer.echo(text)
+            print(text, flush=True)
 
 
 @asynccontextmanager
@@ -215,4 +224,4 @@ def _environment(adapter: AgentAdapter, *, remote: bool) -> dict[str, str]:
 
 def main() -> None:
     """Obey the command line."""
-    app(prog_name="python -m sortie.testing.agent")
+    sys.exit(run_checks(sys.argv[1:]))

@@ -30,7 +30,6 @@ LOADED = (
     "sortie.trackers.file",
     "sortie.agents.kiro",
     "sortie.workflow",
-    "typer.rich_utils",
 )
 FLUSH_FAILED = 120
 

@@ -2,29 +2,42 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 import toy_agent
-from typer.testing import CliRunner, Result
 
 from sortie.model import TurnOutcome, TurnResult
 from sortie.testing.agent import CHECKS, SCENARIOS
-from sortie.testing.agent.command import app
+from sortie.testing.agent.command import run_checks
 from tests.transports.ssh.sshd import Keys, requires_sshd, sshd_running
 
 TOY = Path(toy_agent.__file__).parent
 KIT = ("--kind", "toy", "--scenarios", str(TOY))
 
 
-def run(*words: str) -> Result:
+class Ran(NamedTuple):
+    """How the command ended, and what it wrote."""
+
+    exit_code: int
+    stdout: str
+    stderr: str
+
+
+def run(*words: str) -> Ran:
     """Run the command in this process."""
-    return CliRunner().invoke(app, words)
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = run_checks(words)
+    return Ran(code, out.getvalue(), err.getvalue())
 
 
 def test_a_row_for_each_check(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -32,7 +45,7 @@ def test_a_row_for_each_check(monkeypatch: pytest.MonkeyPatch) -> None:
     ran = run(*KIT, "--only", "turn.success", "--only", "turn.failure")
 
     heading, *rows, counts = ran.stdout.splitlines()
-    assert ran.exit_code == 0, ran.output
+    assert ran.exit_code == 0, ran.stderr
     assert heading.split() == ["result", "check", "seconds", "promise"]
     assert [row.split()[:2] for row in rows] == [
         ["passed", "turn.success"],
@@ -89,7 +102,7 @@ def test_what_cannot_begin_is_one_line(words: Sequence[str], told: str) -> None:
     """Exit code 2, and a line on stderr that says what is wrong."""
     ran = run(*words)
 
-    assert ran.exit_code == 2, ran.output
+    assert ran.exit_code == 2, ran.stderr
     assert ran.stderr.startswith(told)
     assert len(ran.stderr.splitlines()) == 1
 
