@@ -99,26 +99,6 @@ async def test_a_call_under_way_when_the_thread_ends_is_told_so() -> None:
     assert _all_ended()
 
 
-async def test_a_call_whose_start_the_loop_never_saw_ends_too() -> None:
-    """A call that was taken by a loop that ended before it ran is forsaken, not waited for."""
-    failures: list[AsyncioThreadGone] = []
-
-    async def call(thread: AsyncioThread) -> None:
-        try:
-            await thread.call(_add, 1, 2)
-        except AsyncioThreadGone as exc:
-            failures.append(exc)
-
-    with trio.fail_after(PATIENCE):
-        async with trio.open_nursery() as nursery, open_asyncio_thread() as thread:
-            thread.post = lambda *_: True  # type: ignore[method-assign]
-            nursery.start_soon(call, thread)
-            await trio.testing.wait_all_tasks_blocked()
-            del thread.post
-
-    assert len(failures) == 1
-
-
 async def test_a_stray_exception_is_logged_and_the_thread_goes_on(
     thread: AsyncioThread, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -195,8 +175,3 @@ def test_an_interrupt_from_the_keyboard_ends_a_call_and_the_run() -> None:
         trio.run(main)
 
     assert _all_ended()
-
-
-async def test_the_librarys_log_is_held_back(thread: AsyncioThread) -> None:
-    """asyncssh logs commands at INFO and below; only warnings and worse get through."""
-    assert logging.getLogger("asyncssh").getEffectiveLevel() == logging.WARNING

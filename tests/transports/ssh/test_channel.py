@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import psutil
 import pytest
@@ -160,21 +159,6 @@ async def test_beats_come_while_trio_is_busy(connections: ConnectionPool, sshd: 
     assert channel.exit_status == 0
 
 
-async def test_beats_end_with_the_lease(connections: ConnectionPool) -> None:
-    """After ``write_eof`` nothing is written any more; a channel that is gone is not beaten."""
-    async with running(connections, "exec wc -l") as channel:
-        channel.beat(0.1)
-        channel.write_eof()
-        channel.beat(0.001)
-        read = await everything(channel)
-
-    assert read[1].strip() == b"0"
-    channel.beat(0.001)
-    channel.write(b"late")
-    channel.write_eof()
-    assert not await channel.send(b"later")
-
-
 async def test_leaving_the_block_ends_the_commands_stdin(
     connections: ConnectionPool, sshd: Sshd
 ) -> None:
@@ -203,13 +187,3 @@ async def test_a_lost_link_is_told_as_a_drop(connections: ConnectionPool, sshd: 
     assert channel.lost is not None
     assert channel.lost.trouble is HostTrouble.DROPPED
     assert sshd.host in str(channel.lost)
-
-
-async def test_the_whole_stream_comes_before_the_end(
-    connections: ConnectionPool, tmp_path: Path
-) -> None:
-    """Output that comes together with the exit is not cut."""
-    for _ in range(20):
-        async with running(connections, "head -c 300000 /dev/zero; exit 5") as channel:
-            read = await everything(channel)
-        assert (len(read[1]), channel.exit_status) == (300000, 5)

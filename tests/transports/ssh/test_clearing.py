@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from sortie.model import ProcessesLeft
 from sortie.transports import Command
 from sortie.transports.ssh.scripts import RemoteLaunch
 from sortie.transports.ssh.transport import SshTransport
@@ -72,28 +71,6 @@ async def test_what_a_launch_that_is_over_left_is_ended(host: SshTransport, tmp_
     assert alive == [False, False]
     assert ended >= 2
     assert await host.clear(str(tmp_path), grace=0.2) == 0
-
-
-async def test_who_carries_no_mark_is_named(host: SshTransport, tmp_path: Path) -> None:
-    """A person's program is left alone, and counted for nothing."""
-    with left_in(tmp_path, None) as pids:
-        with pytest.raises(ProcessesLeft, match=rf"\b{pids[0]}\b") as caught:
-            await host.clear(str(tmp_path), grace=0.2)
-        alive = [is_alive(pid) for pid in pids]
-
-    assert (alive, caught.value.ended) == ([True, True], 0)
-
-
-async def test_one_is_ended_beside_another_who_is_named(host: SshTransport, tmp_path: Path) -> None:
-    """Who cannot be ended keeps nobody else alive."""
-    with left_in(tmp_path, MARKER) as pids, left_in(tmp_path, None) as strangers:
-        with pytest.raises(ProcessesLeft) as caught:
-            await host.clear(str(tmp_path), grace=0.2)
-        alive = [is_alive(pid) for pid in (*pids, *strangers)]
-
-    assert alive == [False, False, True, True]
-    assert strangers[0] in caught.value.pids
-    assert pids[0] not in caught.value.pids
 
 
 async def test_who_forks_and_exits_all_the_time_is_told(host: SshTransport, tmp_path: Path) -> None:

@@ -290,15 +290,6 @@ async def test_no_key_at_all_is_told(sshd: Sshd, thread: AsyncioThread, tmp_path
     assert f"there is no key to offer: no such file as {tmp_path / 'missing'}" in message
 
 
-async def test_a_missing_key_before_a_good_one_does_no_harm(
-    sshd: Sshd, thread: AsyncioThread, tmp_path: Path
-) -> None:
-    """The good one logs in."""
-    files = (str(tmp_path / "missing"), str(sshd.keys.key))
-
-    assert await said(sshd.host, replace(sshd.settings, identity_files=files), thread) == b"in\n"
-
-
 async def test_the_agents_keys_log_in(sshd: Sshd, thread: AsyncioThread, tmp_path: Path) -> None:
     """A key that only the agent can use is used; a missing agent is named when all fails."""
     encrypted = encrypted_copy(sshd.keys.key, tmp_path / "encrypted")
@@ -348,14 +339,6 @@ async def test_nothing_listening_is_told(sshd: Sshd, thread: AsyncioThread) -> N
     message = await refusal(sshd.host, sshd.settings, thread, HostTrouble.UNREACHABLE)
 
     assert "nothing listens there" in message
-
-
-async def test_a_name_without_an_address_is_told(keys: Keys, thread: AsyncioThread) -> None:
-    """An unknown name says to look at the name."""
-    message = await refusal("no-such-host.invalid", keys.settings, thread, HostTrouble.UNREACHABLE)
-
-    assert "no-such-host.invalid" in message
-    assert "HostName" in message
 
 
 async def test_what_is_no_ssh_server_is_told(keys: Keys, thread: AsyncioThread) -> None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 import socket
 import threading
 from collections.abc import AsyncIterator, Callable
-from pathlib import Path
 
 import psutil
 import pytest
@@ -17,10 +15,9 @@ import trio.testing
 from sortie.model import HostError, HostTrouble, TransportError
 from sortie.transports.ssh.asyncio_thread import AsyncioThread, open_asyncio_thread
 from sortie.transports.ssh.channel import Channel
-from sortie.transports.ssh.connection import HostConnection, SessionsFull
 from sortie.transports.ssh.connection_pool import ConnectionPool
 from tests.transports.ssh.raw import open_raw, output, running
-from tests.transports.ssh.sshd import Keys, Sshd, requires_sshd, sshd_running, until
+from tests.transports.ssh.sshd import Keys, Sshd, requires_sshd, until
 
 pytestmark = requires_sshd
 # Ends when its lease does, as everything that is started on a host has to.
@@ -123,40 +120,6 @@ async def test_who_finds_all_full_waits(
 
     assert sorted(answers) == [b"0\n", b"1\n", b"2\n", b"3\n", b"4\n"]
     assert connections.links == 1
-
-
-async def test_a_session_that_is_over_before_it_is_known_shows_that_there_are_some(
-    connections: ConnectionPool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Who is refused meanwhile waits, and is not told that the host refuses every session."""
-    monkeypatch.setattr("sortie.transports.ssh.connection_pool._MOST_CONNECTIONS", 1)
-    real = HostConnection.open_session
-    began: list[str] = []
-    refused = asyncio.Event()
-
-    async def session(link: HostConnection, channel: Channel, command: str) -> None:
-        began.append(command)
-        if began[1:] == [command]:
-            while connections.sessions > 1:
-                await asyncio.sleep(0.01)
-            refused.set()
-            raise SessionsFull("one at a time")
-        await real(link, channel, command)
-        if began[0] == command:
-            await refused.wait()
-            await asyncio.sleep(0.1)
-
-    monkeypatch.setattr(HostConnection, "open_session", session)
-    answers: list[bytes] = []
-
-    async def ask(number: int) -> None:
-        answers.append(await run(connections, f"echo {number}"))
-
-    async with trio.open_nursery() as nursery:
-        for number in range(2):
-            nursery.start_soon(ask, number)
-
-    assert sorted(answers) == [b"0\n", b"1\n"]
 
 
 async def test_a_closed_session_whose_command_lives_still_counts(
@@ -475,20 +438,3 @@ async def test_many_mixed_runs_lose_and_leave_nothing(
     await until(lambda: connections.sessions == 0)
     await until(lambda: sshd.running() == [])
     assert connections.links <= at_once // 10 + 4
-
-
-async def test_two_hosts_share_a_bridge_and_nothing_else(
-    connections: ConnectionPool, sshd: Sshd, keys: Keys, thread: AsyncioThread, tmp_path: Path
-) -> None:
-    """A host that is lost takes no other with it."""
-    with sshd_running(tmp_path / "other", keys) as other:
-        others = ConnectionPool(other.host, other.settings, thread)
-        async with running(connections, "exec cat") as channel:
-            assert await run(others, 'echo "$HOME"') == f"{other.home}\n".encode()
-            other.crash()
-            with pytest.raises(HostError):
-                await run(others, "true")
-            channel.write(b"here")
-            channel.write_eof()
-            assert await said(channel) == b"here"
-        await others.aclose()

@@ -151,10 +151,3 @@ async def test_who_stops_waiting_for_a_removal_stops_it(tmp_path: Path) -> None:
 
     await logins.quiet()
     assert (tmp_path / "root" / "KEY-1").is_dir()
-
-
-async def test_a_directory_that_does_not_exist_has_no_inhabitants(
-    host: SshTransport, tmp_path: Path
-) -> None:
-    """Nobody lives in what is not there."""
-    assert list(await host.occupied(str(tmp_path / "none"))) == []

@@ -138,16 +138,6 @@ async def test_a_shell_that_has_waited_long_is_tried_first(
     assert (opened, said, pool.opened) == (1, "hello", 2)
 
 
-async def test_few_shells_are_kept(sshd: Sshd, pool: Counted, shell: Shell) -> None:
-    """As many as are asked at the same time, up to four."""
-    slow = Question(attempt="wait", body=[b"sleep 0.5; whole yes"])
-    async with trio.open_nursery() as nursery:
-        for _ in range(6):
-            nursery.start_soon(shell.ask, slow)
-
-    await until(lambda: pool.sessions == 4)
-
-
 async def test_shells_give_way_where_the_host_has_no_room(
     sshd: Sshd, pool: Counted, shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:

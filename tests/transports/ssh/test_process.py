@@ -110,16 +110,6 @@ async def test_a_stdin_leaves_no_file(tmp_path: Path, command: Make, logins: Log
     assert os.listdir(tmp_path / "tmp") == []
 
 
-async def test_an_exit_is_told_from_a_death(host: SshTransport, command: Make) -> None:
-    """The same number as an exit status and as a signal stay two things."""
-    exits = []
-    for script in ("exit 143", "kill -TERM $$", "exit 255", "kill -KILL $$"):
-        async with host.process(command.sh(script)) as process:
-            exits.append(await process.wait())
-
-    assert exits == [Exit(status=143), Exit(signal=15), Exit(status=255), Exit(signal=9)]
-
-
 async def test_a_program_has_no_child_that_it_did_not_start(
     host: SshTransport, command: Make
 ) -> None:
@@ -135,21 +125,6 @@ async def test_a_program_has_no_child_that_it_did_not_start(
         read = b"".join([chunk async for number, chunk in process.output() if number == 1])
 
     assert read == b"[0, 1, 2]\n4\n10\n"
-
-
-async def test_many_runs_leave_nothing_at_once(
-    host: SshTransport, logins: Logins, command: Make
-) -> None:
-    """When a block is left after a clean exit, watchdog and shells are gone with it."""
-    left = []
-    for _ in range(20):
-        async with host.process(command("true")) as process:
-            await process.wait()
-        with trio.move_on_after(0.5):
-            await logins.quiet()
-        left += logins.running()
-
-    assert left == []
 
 
 async def test_a_watchdog_ends_what_lost_its_lease(
@@ -168,17 +143,6 @@ async def test_a_watchdog_ends_what_lost_its_lease(
     assert alive == [True]
     assert caught.value.trouble is HostTrouble.DROPPED
     assert not any(is_alive(pid) for pid in pids)
-
-
-async def test_beats_keep_a_lease(logins: Logins, command: Make) -> None:
-    """A program lives longer than its lease while we give signs of life."""
-    bounds = Bounds(beat=0.1, lease=1.0)
-    transport = SshTransport("h", logins.connections, bounds=bounds)
-
-    async with transport.process(command("sleep", "2.2")) as process:
-        exit_ = await process.wait()
-
-    assert exit_ == Exit(status=0)
 
 
 async def test_without_its_watchdog_a_tree_is_ended_all_the_same(
@@ -350,36 +314,6 @@ async def test_a_login_that_is_no_shell_is_told(tmp_path: Path, command: Make) -
             pass
 
     assert "exit 7" in str(caught.value)
-
-
-async def test_a_login_that_hangs_is_given_up(tmp_path: Path, command: Make) -> None:
-    """A login file that waits for ever is a trouble of the host, and starts nothing later."""
-    (tmp_path / "hang").write_text('#!/bin/sh\nread x <fifo\nexec sh "$@"\n')
-    (tmp_path / "hang").chmod(0o755)
-    os.mkfifo(tmp_path / "fifo")
-    logins = Logins(tmp_path, (str(tmp_path / "hang"),))
-    transport = SshTransport("h", logins.connections, bounds=Bounds(handshake=0.2))
-
-    with pytest.raises(HostError) as caught:
-        async with transport.process(command("touch", "started")):
-            pass
-    async with await trio.open_file(tmp_path / "fifo", "w") as fifo:
-        await fifo.write("go on\n")
-    await logins.quiet()
-
-    assert caught.value.trouble is HostTrouble.UNREACHABLE
-    assert "did not answer in 0.2 s" in str(caught.value)
-    assert "agent.read_timeout_ms" in str(caught.value)
-    assert not (tmp_path / "started").exists()
-
-
-async def test_a_program_that_is_missing_is_told_with_its_host(
-    host: SshTransport, command: Make, tmp_path: Path
-) -> None:
-    """Its name, the directories that were looked in and the host stand in the message."""
-    with pytest.raises(ProgramNotFound, match=r"no-such-tool.*/usr/bin.*host h"):
-        async with host.process(command("no-such-tool")):
-            pass
 
 
 async def test_a_program_without_its_interpreter_is_not_found_before_it_runs(

@@ -58,20 +58,6 @@ def left_behind(script: str, **env: str) -> Iterator[int]:
             process.kill()
 
 
-async def test_a_polite_process_is_given_its_grace(
-    host: SshTransport, run_id: RunId, tmp_path: Path
-) -> None:
-    """SIGTERM comes first, and who leaves in time gets nothing else."""
-    script = f"trap 'echo bye >{tmp_path}/said; exit' TERM; echo ready; while :; do sleep .02; done"
-
-    with left_behind(script, SORTIE_RUN_ID=run_id) as pid:
-        ended = await host.sweep([run_id], grace=10)
-
-        assert not is_alive(pid)
-    assert ended >= 1
-    assert (tmp_path / "said").read_text() == "bye\n"
-
-
 async def test_a_stopped_and_a_stubborn_process_are_ended(
     host: SshTransport, run_id: RunId, tmp_path: Path
 ) -> None:
@@ -93,14 +79,6 @@ async def test_a_stopped_and_a_stubborn_process_are_ended(
         assert not is_alive(one)
         assert not is_alive(two)
     assert (tmp_path / "said").read_text() == "bye\n"
-
-
-async def test_each_process_counts_once(host: SshTransport) -> None:
-    """However many signals it got, and though it is among the youngest of the host."""
-    for _ in range(5):
-        run_id = RunId(str(uuid.uuid4()))
-        with left_behind("trap '' TERM; echo ready; exec sleep 1000", SORTIE_RUN_ID=run_id):
-            assert await host.sweep([run_id], grace=0) == 1
 
 
 @pytest.mark.parametrize("name", ["a\nb", "a) S 1\n2 (b", ") Z 1 1 1"])
@@ -169,19 +147,6 @@ async def test_what_forks_and_exits_all_the_time_is_ended(
     assert left == []
 
 
-async def test_hurry_cuts_a_sweep_short(host: SshTransport, run_id: RunId) -> None:
-    """No grace time is left where there is no time."""
-    script = "trap '' TERM; echo ready; while :; do sleep .02; done"
-
-    with left_behind(script, SORTIE_RUN_ID=run_id) as pid:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(lambda: host.sweep([run_id], grace=1000))
-            await trio.sleep(0)
-            host.hurry()
-
-        assert not is_alive(pid)
-
-
 async def test_a_recorded_root_that_became_a_stranger_is_left_alone(
     host: SshTransport, run_id: RunId
 ) -> None:
@@ -192,20 +157,6 @@ async def test_a_recorded_root_that_became_a_stranger_is_left_alone(
 
         assert is_alive(pid)
     assert ended == 0
-
-
-async def test_many_runs_are_swept_at_once(host: SshTransport) -> None:
-    """However many runs there are, one pass ends them all and counts them."""
-    runs = [RunId(str(uuid.uuid4())) for _ in range(30)]
-    processes = [
-        subprocess.Popen(["sleep", "1000"], env={"SORTIE_RUN_ID": run_id}, start_new_session=True)
-        for run_id in runs
-    ]
-
-    ended = await host.sweep(runs, grace=5)
-
-    assert ended == 30
-    assert [process.wait() for process in processes] == [-15] * 30
 
 
 async def test_who_cannot_be_signalled_is_named_and_the_others_are_ended(

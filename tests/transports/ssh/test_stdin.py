@@ -121,20 +121,6 @@ async def test_the_pipe_has_no_name_when_the_program_begins(
 
 
 @requires_sshd
-async def test_a_stdin_costs_one_more_session_while_it_lasts(
-    sshd: Sshd, connections: ConnectionPool, run_id: RunId
-) -> None:
-    """Both are given back with the process; they are of one connection, where that has room."""
-    async with SshTransport(sshd.host, connections).process(command(run_id, "cat")) as process:
-        during = (connections.sessions, connections.links)
-        await stdin_of(process).aclose()
-        await process.wait()
-    await until(lambda: connections.sessions == 0)
-
-    assert during == (2, 1)
-
-
-@requires_sshd
 async def test_a_stdin_may_have_a_connection_of_its_own(
     tmp_path: Path, keys: Keys, thread: AsyncioThread, run_id: RunId
 ) -> None:

@@ -136,22 +136,6 @@ async def test_output_that_was_cut_is_told_though_the_exit_is_known(
     assert (waited.trouble, caught.trouble) == (HostTrouble.DROPPED, HostTrouble.DROPPED)
 
 
-async def test_the_next_command_after_a_lost_link_dials_anew(
-    sshd: Sshd, host: SshTransport, run_id: RunId
-) -> None:
-    """A host that is back is used again, and can be swept."""
-    with pytest.raises(HostError):
-        async with host.process(escape(run_id, "ignore", grace=5)) as process:
-            pids = await first_pids(process.output())
-            sshd.crash()
-    sshd.start()
-
-    ended = await host.sweep([run_id], grace=0.1)
-    await gone(run_id, pids)
-
-    assert ended in (1, 2)
-
-
 async def test_a_killed_daemon_takes_its_agents_with_it(sshd: Sshd, run_id: RunId) -> None:
     """SIGKILL for the daemon ends what it runs on its hosts within the grace time."""
     keys = sshd.keys
