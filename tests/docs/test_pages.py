@@ -140,6 +140,21 @@ def test_the_architecture_names_every_package() -> None:
     assert written == known
 
 
+def test_one_word_leads_to_the_file_that_answers() -> None:
+    """A word of the index stands in the name of its file, or names what the file defines; of
+    others it stands in the names of two at most."""
+    rows = table(page("architecture.md"), "question")
+    modules = sorted((ROOT / "sortie").rglob("*.py"))
+
+    assert len(rows) >= 12
+    for row in rows:
+        wanted, there = word(row["word to search"]), ROOT / word(row["file"])
+        defines = re.compile(rf"^\s*(?:def|class) \w*{wanted}", re.MULTILINE)
+        named = {path for path in modules if wanted in path.stem}
+        assert there in named or defines.search(there.read_text(encoding="utf-8")), wanted
+        assert len(named - {there}) <= 2, wanted
+
+
 def test_no_file_tells_of_a_machine() -> None:
     """No file of the repository holds a path of the machine on which it was written."""
     try:
