@@ -1,4 +1,4 @@
-"""What is wrong with ``tracker.endpoint``, for every tracker over HTTP; pure.
+"""What settings of trackers over HTTP are checked alike: the endpoint, and the states; pure.
 
 The HTTP client takes the same addresses, by ``is_endpoint``.
 """
@@ -9,7 +9,8 @@ import re
 from collections.abc import Iterator
 from urllib.parse import SplitResult, urlsplit
 
-from sortie.config import Finding
+from sortie.config import Finding, TrackerSettings
+from sortie.documents import Path
 from sortie.model.addresses import is_loopback
 
 PATH = ("tracker", "endpoint")
@@ -39,6 +40,16 @@ def is_endpoint(address: str) -> bool:
     """Tell whether an address is that of a server, perhaps with a path, and nothing else."""
     parts = split_endpoint(address)
     return parts is not None and not _has_more(address, parts)
+
+
+def named_states(tracker: TrackerSettings) -> Iterator[tuple[Path, str]]:
+    """Yield the states that the settings name, each with its place."""
+    for key in ("active_states", "terminal_states"):
+        for place, state in enumerate(getattr(tracker, key)):
+            yield ("tracker", key, place), state
+    for key in ("in_progress_state", "handoff_state"):
+        if (state := getattr(tracker, key)) is not None:
+            yield ("tracker", key), state
 
 
 def split_endpoint(endpoint: str) -> SplitResult | None:

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from sortie.model import Issue, IssueId, TrackerError, TrackerErrorKind
 from sortie.testing.tracker import CHECKS, OPTIONAL_FIELDS, OpenRig, Rig, Status, make_issue
 from sortie.trackers import ADAPTERS, Capability
-from sortie.trackers.http.answers import Answer
+from sortie.trackers.http.answers import HttpAnswer
 from sortie.trackers.http.client import HttpClient
 from tests.trackers.fake import FakeTracker
 
@@ -113,7 +113,7 @@ async def test_what_is_no_list_of_issues_is_an_error_and_never_an_empty_list(
     rig.put(make_issue("A-1"))
     sent, answers = HttpClient._sent, 0
 
-    async def answer(*args: Any) -> Answer:
+    async def answer(*args: Any) -> HttpAnswer:
         nonlocal answers
         answers += 1
         given = await sent(*args)

@@ -12,7 +12,7 @@ from sortie.agents.output import AgentOutput
 from sortie.model.secrets import redactor
 from sortie.model.texts import cut, end_of, start_of
 from sortie.model.turns import NOTIFICATION_LIMIT, AgentEvent, notification
-from sortie.trackers.http.answers import Answer
+from sortie.trackers.http.answers import HttpAnswer
 from sortie.workspaces.hooks import HOOK_OUTPUT_LIMIT, _Tail
 
 TOKEN = "ghp_0123456789abcdefghijABCDEFGHIJK"
@@ -77,7 +77,7 @@ def test_a_body_of_a_tracker_holds_no_part_of_it(offset: int) -> None:
     """Neither the text that is shown, nor that of an answer with many blanks before it."""
     limit = 64 * 1024
     body = " " * (limit - offset) + TOKEN + " " * 50
-    answer = Answer(status=500, url="https://x", headers={}, content=body.encode())
+    answer = HttpAnswer(status=500, url="https://x", headers={}, content=body.encode())
 
     assert not has_part(REDACT(answer.text()))
 

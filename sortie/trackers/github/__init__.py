@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from contextlib import AbstractAsyncContextManager
 
-from sortie.trackers import Capability, TrackerAdapter, TrackerContext
+from sortie.trackers import Capability, Tracker, TrackerAdapter, TrackerContext
 from sortie.trackers.github.settings import ENDPOINT, GitHubSettings, findings
 
-if TYPE_CHECKING:
-    from sortie.trackers.github.tracker import GitHubTracker
 
-
-@asynccontextmanager
-async def open_tracker(context: TrackerContext) -> AsyncIterator[GitHubTracker]:
+def open_tracker(context: TrackerContext) -> AbstractAsyncContextManager[Tracker]:
     """Hold the client open for as long as the tracker is."""
-    from sortie.trackers.github.opened import opened
+    from sortie.trackers.github.tracker import opened  # loads an HTTP library
 
-    async with opened(context) as tracker:
-        yield tracker
+    return opened(context)
 
 
 ADAPTER = TrackerAdapter(

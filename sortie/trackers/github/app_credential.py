@@ -12,7 +12,7 @@ import trio
 
 from sortie.model import TrackerError, TrackerErrorKind
 from sortie.trackers.http.client import HttpClient, segment
-from sortie.trackers.http.requests import Request
+from sortie.trackers.http.requests import HttpRequest
 
 LIFE = 50 * 60.0
 """Seconds for which a token is used; GitHub gives it an hour."""
@@ -64,7 +64,7 @@ class AppCredential:
         if self._installation is None:
             self._installation = await self._find_installation(signed)
         answer = await self.client.ask(
-            Request(
+            HttpRequest(
                 method="POST",
                 path=f"/app/installations/{self._installation}/access_tokens",
                 what=f"cannot get a token for the installation of GitHub App {self._app_id}",
@@ -78,7 +78,7 @@ class AppCredential:
     async def _find_installation(self, signed: Mapping[str, str]) -> int:
         owner, _, name = self._repository.partition("/")
         answer = await self.client.ask(
-            Request(
+            HttpRequest(
                 path=f"/repos/{segment(owner)}/{segment(name)}/installation",
                 what=f"cannot find the installation of GitHub App {self._app_id}",
                 headers=signed,

@@ -14,11 +14,12 @@ from typing import Any
 from msgspec import Struct
 
 from sortie.model import TrackerErrorKind
-from sortie.trackers.github.items import Repository
-from sortie.trackers.http.answers import Answer, NoJson
+from sortie.trackers.github.items import GitHubRepository
+from sortie.trackers.http.answers import HttpAnswer, NoJson
 from sortie.trackers.http.budget import Use
 from sortie.trackers.http.client import HttpClient
-from sortie.trackers.http.requests import Request
+from sortie.trackers.http.json_values import list_of, mapping_of
+from sortie.trackers.http.requests import HttpRequest
 
 GRAPHQL = "graphql"
 """The budget that these requests are counted in, which is not that of REST."""
@@ -55,7 +56,7 @@ _FORBIDDEN = frozenset({"FORBIDDEN", "INSUFFICIENT_SCOPES"})
 _LIMITS = frozenset({"RATE_LIMITED", "RATE_LIMIT"})
 
 
-class Found(Struct, frozen=True, kw_only=True):
+class BatchedIssue(Struct, frozen=True, kw_only=True):
     """An issue as REST would tell it; ``comments`` is None where not all of them came."""
 
     data: Mapping[str, Any]
@@ -69,27 +70,27 @@ class _TooMuch(Exception):
 class IssueBatches:
     """Reads issues of one repository together, as long as the server can do that."""
 
-    def __init__(self, client: HttpClient, repository: Repository) -> None:
+    def __init__(self, client: HttpClient, repository: GitHubRepository) -> None:
         self._client = client
         self._repository = repository
-        self._path = _path_of(client.base)
+        self._path = _path_of(str(client.endpoint))
         self._is_had = True
 
-    async def read(self, numbers: Sequence[str]) -> Mapping[str, Found | None] | None:
+    async def read(self, numbers: Sequence[str]) -> Mapping[str, BatchedIssue | None] | None:
         """Return issues by number, None for one that is not there.
 
         One of which not all may be seen is left out. The whole is None where REST has to be asked:
         the server has no such GraphQL, or its budget is used up. Raises TrackerError.
         """
-        found: dict[str, Found | None] = {}
+        found: dict[str, BatchedIssue | None] = {}
         for start in range(0, len(numbers), BATCH):
             some = await self._some(numbers[start : start + BATCH])
             if some is None:
                 return None
             found |= some
-        return found
+        return {n: it for n, it in found.items() if it is None or it.data["labels"] is not None}
 
-    async def _some(self, numbers: Sequence[str]) -> dict[str, Found | None] | None:
+    async def _some(self, numbers: Sequence[str]) -> dict[str, BatchedIssue | None] | None:
         if not self._is_had or self._client.budget_wait(Use.READ, GRAPHQL):
             return None
         request = self._request(numbers)
@@ -107,14 +108,14 @@ class IssueBatches:
             second = None if first is None else await self._some(numbers[half:])
             return None if first is None or second is None else first | second
 
-    def _request(self, numbers: Sequence[str]) -> Request:
+    def _request(self, numbers: Sequence[str]) -> HttpRequest:
         aliases = "\n".join(f"    i{n}: issue(number: {n}) {{ ...Fields }}" for n in numbers)
         query = (
             "query Issues($owner: String!, $name: String!) {\n"
             f"  repository(owner: $owner, name: $name) {{\n{aliases}\n  }}\n}}\n{_FRAGMENT}"
         )
         variables = {"owner": self._repository.owner, "name": self._repository.name}
-        return Request(
+        return HttpRequest(
             method="POST",
             path=self._path,
             from_root=True,
@@ -125,8 +126,8 @@ class IssueBatches:
         )
 
     def _read(
-        self, request: Request, answer: Answer, numbers: Sequence[str]
-    ) -> dict[str, Found | None] | None:
+        self, request: HttpRequest, answer: HttpAnswer, numbers: Sequence[str]
+    ) -> dict[str, BatchedIssue | None] | None:
         """Return what an answer says; None where it says that REST has to be asked."""
         body: Any = answer.json() if answer.has_body else None
         errors = _errors_in(body)
@@ -154,7 +155,7 @@ class IssueBatches:
             why = f"the answer has another shape: {exc!r}"
             raise self._client.error(TrackerErrorKind.UNAVAILABLE, request, why) from exc
 
-    def _found(self, node: Any, number: str) -> Found | None:
+    def _found(self, node: Any, number: str) -> BatchedIssue | None:
         if node is None:
             return None
         place = str(node["repository"]["nameWithOwner"])
@@ -165,17 +166,12 @@ class IssueBatches:
             return None  # it was transferred
         comments = node["comments"]
         all_came = not comments["pageInfo"]["hasNextPage"]
-        return Found(
+        return BatchedIssue(
             data=_as_rest(node),
             comments=[_comment_as_rest(comment) for comment in comments["nodes"]]
             if all_came
             else None,
         )
-
-
-def is_whole(found: Found) -> bool:
-    """Tell whether all labels of an issue came."""
-    return found.data["labels"] is not None
 
 
 def _path_of(base: str) -> str:
@@ -223,14 +219,12 @@ def _comment_as_rest(comment: Mapping[str, Any]) -> Mapping[str, Any]:
     return {"user": user, "body": comment["body"], "created_at": comment["createdAt"]}
 
 
-def _errors_in(body: Any) -> list[Mapping[str, Any]]:
-    errors = body.get("errors") if isinstance(body, dict) else None
-    return [error for error in errors if isinstance(error, dict)] if errors else []
+def _errors_in(body: object) -> list[Mapping[str, Any]]:
+    return list(filter(None, map(mapping_of, list_of(mapping_of(body).get("errors")))))
 
 
 def _kinds_of(error: Mapping[str, Any]) -> set[str]:
-    extensions = error.get("extensions")
-    code = extensions.get("code") if isinstance(extensions, dict) else None
+    code = mapping_of(error.get("extensions")).get("code")
     return {str(kind) for kind in (error.get("type"), code) if kind}
 
 
@@ -252,7 +246,7 @@ def _told(errors: Sequence[Mapping[str, Any]]) -> str:
     return "; ".join(dict.fromkeys(str(error.get("message") or "") for error in errors))
 
 
-def is_graphql_limit(answer: Answer) -> bool:
+def is_graphql_limit(answer: HttpAnswer) -> bool:
     """Tell whether an answer that looks like a success refuses for too many requests."""
     if answer.status != 200 or not answer.url.endswith(f"/{GRAPHQL}"):
         return False

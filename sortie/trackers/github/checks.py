@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
 
 from sortie.model import state_key
 from sortie.model.checks import Check, CheckResult, failed, passed, warned
 from sortie.trackers.github.api import SEARCH_LIMIT, GitHubApi
-from sortie.trackers.github.items import Repository
-from sortie.trackers.github.label_states import LabelStates
+from sortie.trackers.github.items import GitHubRepository
 from sortie.trackers.github.search_filter import query_of
+from sortie.trackers.http.checks import budget_check, clock_check
 from sortie.trackers.http.client import HttpClient
-from sortie.trackers.http.requests import Request
-
-_CLOCK_TOLERANCE = 60.0
-"""Seconds by which the clocks may differ before a person should know."""
+from sortie.trackers.http.label_states import LabelStates
+from sortie.trackers.http.requests import HttpRequest
 
 _TOKEN_REMEDY = (
     "make a fine-grained token for this repository with the permission Issues (read and write), "
@@ -31,7 +28,7 @@ class GitHubChecks:
         self,
         client: HttpClient,
         api: GitHubApi,
-        repository: Repository,
+        repository: GitHubRepository,
         query_filter: str | None,
     ) -> None:
         self._client = client
@@ -45,19 +42,12 @@ class GitHubChecks:
         async def labels() -> CheckResult:
             return _about_labels(states, await self._api.labels(), self._repository.full_name)
 
+        network = "check tracker.endpoint, the network, and HTTPS_PROXY and SSL_CERT_FILE"
+        project = "check tracker.project (OWNER/REPOSITORY); " + _TOKEN_REMEDY
         checks = [
-            Check(
-                name="reach",
-                ask=self._reach,
-                remedy="check tracker.endpoint, the network, and HTTPS_PROXY and SSL_CERT_FILE",
-            ),
-            Check(name="clock", ask=self._clock, needs=("reach",)),
-            Check(
-                name="project",
-                ask=self._project,
-                needs=("reach",),
-                remedy="check tracker.project (OWNER/REPOSITORY); " + _TOKEN_REMEDY,
-            ),
+            Check(name="reach", ask=self._reach, remedy=network),
+            clock_check(self._client),
+            Check(name="project", ask=self._project, needs=("reach",), remedy=project),
             Check(name="read", ask=self._read, needs=("project",), remedy=_TOKEN_REMEDY),
             Check(name="write", ask=self._write, needs=("project",), remedy=_TOKEN_REMEDY),
             Check(name="states", ask=labels, needs=("read",), remedy=_TOKEN_REMEDY),
@@ -65,37 +55,14 @@ class GitHubChecks:
         if self._filter is not None:
             remedy = "try tracker.query_filter in the search of issues on GitHub's pages"
             checks.append(Check(name="filter", ask=self._search, needs=("read",), remedy=remedy))
-        checks.append(Check(name="budget", ask=self._budget, needs=("reach",)))
-        return checks
+        return [*checks, budget_check(self._client)]
 
     async def _reach(self) -> CheckResult:
-        """Ask what costs nothing; a dead token is told here."""
-        limits = await self._rate_limit()
-        del limits
-        return passed(f"{self._client.base} answers and takes the credential")
-
-    async def _rate_limit(self) -> Mapping[str, Any]:
-        request = Request(
-            path="/rate_limit",
-            what="cannot ask for the rate limit",
-            wanted=frozenset({404}),  # Enterprise Server with its limits switched off
-        )
-        answer = await self._client.ask(request)
-        found = answer.json() if answer.ok else {}
-        return found if isinstance(found, dict) else {}
-
-    async def _clock(self) -> CheckResult:
-        await self._rate_limit()
-        if self._client.server_time is None:
-            return warned("it does not say what time it is", "compare the clock by hand")
-        there, _ = self._client.server_time
-        apart = (datetime.now(UTC) - there).total_seconds()
-        if abs(apart) <= _CLOCK_TOLERANCE:
-            return passed(f"the clocks are {abs(apart):.0f} s apart")
-        return warned(
-            f"this machine's clock is {abs(apart):.0f} s {'ahead' if apart > 0 else 'behind'}",
-            "have it set by NTP; GitHub Apps cannot sign in with a clock that is ahead",
-        )
+        """Ask for the limits, which costs nothing; a dead token is told here."""
+        missing = frozenset({404})  # on an Enterprise Server with its limits switched off
+        what = "cannot ask for the rate limit"
+        await self._client.ask(HttpRequest(path="/rate_limit", what=what, wanted=missing))
+        return passed(f"{self._client.endpoint} answers and takes the credential")
 
     async def _project(self) -> CheckResult:
         found = await self._api.repository()
@@ -108,7 +75,7 @@ class GitHubChecks:
         return passed(f"{name} is there, {visibility}, with issues")
 
     async def _read(self) -> CheckResult:
-        count = len(await self._api.issues(closed_too=False, since=_now()))
+        count = len(await self._api.issues(closed_too=False, since=datetime.now(UTC)))
         return passed(f"issues can be read ({count} changed just now)")
 
     async def _write(self) -> CheckResult:
@@ -129,31 +96,17 @@ class GitHubChecks:
         return failed(f"the account may not label issues in {name}", "give it the role Triage")
 
     async def _search(self) -> CheckResult:
-        assert self._filter is not None
-        found = await self._api.search(
-            query_of(self._repository.full_name, self._filter, closed=False)
-        )
+        query = query_of(self._repository.full_name, self._filter or "", closed=False)
+        found = await self._api.search(query)
         return passed(f"the filter finds {len(found)} open issues, of {SEARCH_LIMIT} at most")
-
-    async def _budget(self) -> CheckResult:
-        resources = (await self._rate_limit()).get("resources")
-        if not isinstance(resources, dict) or not isinstance(resources.get("core"), dict):
-            return passed("it limits no requests")
-        core = resources["core"]
-        left, limit = core.get("remaining"), core.get("limit")
-        told = f"{left} of {limit} requests are left in this hour"
-        if isinstance(left, int) and isinstance(limit, int) and left * 10 < limit:
-            return warned(told, "others use this account too; give Sortie one of its own")
-        return passed(told)
 
 
 def _about_labels(states: LabelStates, labels: Mapping[str, str], name: str) -> CheckResult:
-    missing = [state for state in states.states.named if state_key(state) not in labels]
-    unlabeled = states.unlabeled
-    told = f"{name} has labels for {_listed(s for s in states.states.named if s not in missing)}"
+    named = states.states.named
+    missing = [state for state in named if state_key(state) not in labels]
     if not missing:
-        return passed(told)
-    active = [s for s in missing if s in states.states.active and s != unlabeled]
+        return passed(f"{name} has labels for {_listed(named)}")
+    active = [s for s in missing if s in states.states.active and s != states.unlabeled]
     remedy = f"make {_listed(missing)} under Issues, Labels; it has {_listed(labels.values(), 20)}"
     if active:
         return failed(f"{name} has no label for the active states {_listed(active)}", remedy)
@@ -163,11 +116,7 @@ def _about_labels(states: LabelStates, labels: Mapping[str, str], name: str) -> 
     )
 
 
-def _listed(names: Any, most: int = 10) -> str:
+def _listed(names: Iterable[str], most: int = 10) -> str:
     found = list(names)
     more = f" and {len(found) - most} more" if len(found) > most else ""
     return (", ".join(map(repr, found[:most])) or "none") + more
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)

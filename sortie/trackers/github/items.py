@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -10,16 +10,36 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sortie.model import Blocker, Comment, Issue, IssueId, TrackerError, TrackerErrorKind, state_key
-from sortie.model.texts import start_of
-from sortie.trackers.github.label_states import OPEN, LabelStates
+from sortie.trackers import TrackerStates
 from sortie.trackers.http.comments import without_mark
+from sortie.trackers.http.json_values import (
+    list_of,
+    mapping_of,
+    number_of,
+    required_number,
+    required_text,
+    shown,
+    text_of,
+    time_of,
+    word_of,
+)
+from sortie.trackers.http.label_states import LabelStates
+
+OPEN = "open"
+"""The state of an open issue that no label puts into another one."""
 
 
-class Item(Struct, frozen=True, kw_only=True):
+def github_states(states: TrackerStates, unlabeled: str | None = None) -> LabelStates:
+    """Return the states that labels stand for at GitHub."""
+    return LabelStates(states, opened=OPEN, unlabeled=unlabeled)
+
+
+class GitHubItem(Struct, frozen=True, kw_only=True):
     """An issue before its state is told: ``issue`` has neither that, nor labels of states left out.
 
     ``blockers`` is how many issues it waits for, ``open_blockers`` how many of those are open;
-    None where the server does not say. ``updated_at`` is never None.
+    None where the server does not say. ``updated_at`` is never None. ``comment_data`` are its
+    comments, where they came with it.
     """
 
     issue: Issue
@@ -28,6 +48,7 @@ class Item(Struct, frozen=True, kw_only=True):
     comments: int
     blockers: int | None
     open_blockers: int | None
+    comment_data: Sequence[Mapping[str, Any]] | None = None
 
     @property
     def number(self) -> str:
@@ -38,12 +59,12 @@ class Item(Struct, frozen=True, kw_only=True):
         """Return the state it is in."""
         return states.state_of(self.issue.labels, closed=self.closed)
 
-    def changed(self, labels: tuple[str, ...], *, closed: bool) -> Item:
+    def changed(self, labels: tuple[str, ...], *, closed: bool) -> GitHubItem:
         """Return it with other labels, open or closed."""
         return replace(self, issue=replace(self.issue, labels=labels), closed=closed)
 
 
-class Repository(Struct, frozen=True, kw_only=True):
+class GitHubRepository(Struct, frozen=True, kw_only=True):
     """The repository whose issues are meant, and how what is in it is read."""
 
     owner: str
@@ -66,50 +87,49 @@ class Repository(Struct, frozen=True, kw_only=True):
         text = text.removeprefix("#")
         return text if text.isascii() and text.isdigit() and text[0] != "0" else None
 
-    def item(self, data: Any) -> Item | None:
+    def item(self, data: Any) -> GitHubItem | None:
         """Return an issue; None for a pull request, which GitHub lists among them.
 
         Raises TrackerError (INVALID) where it cannot be read.
         """
         if not isinstance(data, dict):
-            raise _unreadable(self.full_name, f"it is {start_of(repr(data), 80)}")
+            raise _unreadable(self.full_name, f"it is {shown(data)}")
         if data.get("pull_request") is not None:
             return None
-        place = f"{self.full_name}#{data.get('number')}"
         try:
             return self._item(data)
-        except (KeyError, TypeError, ValueError, AttributeError) as exc:
-            raise _unreadable(place, f"{type(exc).__name__}: {exc}") from exc
+        except ValueError as exc:
+            raise _unreadable(f"{self.full_name}#{data.get('number')}", str(exc)) from exc
 
-    def _item(self, data: Mapping[str, Any]) -> Item:
-        number, state = _whole(data["number"]), data["state"]
+    def _item(self, data: Mapping[str, Any]) -> GitHubItem:
+        number, state = required_number(data.get("number"), "number"), data.get("state")
         if state not in ("open", "closed"):
-            raise ValueError(f"its state is {start_of(repr(state), 80)}")
-        labels = labels_of(data["labels"])
-        summary = data.get("issue_dependencies_summary")
-        counts = summary if isinstance(summary, dict) else {}
-        created_at, updated_at = _time(data["created_at"]), _time(data["updated_at"])
-        return Item(
+            raise ValueError(f"its state is {shown(state)}")
+        labels = labels_of(data.get("labels"))
+        counts = mapping_of(data.get("issue_dependencies_summary"))
+        updated_at = time_of(data.get("updated_at"), "updated_at")
+        assignees = list_of(data.get("assignees"))  # "assignee" is gone in later versions
+        return GitHubItem(
             issue=Issue(
                 id=IssueId(str(number)),
                 identifier=self.identifier(number),
-                title=_text(data["title"]),
+                title=required_text(data.get("title"), "title"),
                 state="",
-                description=_text(data.get("body") or ""),
+                description=required_text(data.get("body") or "", "body"),
                 priority=self._priority(labels),
-                url=_text(data["html_url"]),
+                url=required_text(data.get("html_url"), "html_url"),
                 labels=labels,
-                assignee=_assignee(data),
-                issue_type=_name_of(data.get("type")),
+                assignee=word_of(mapping_of(assignees[0]).get("login")) if assignees else None,
+                issue_type=text_of(mapping_of(data.get("type")).get("name")),
                 parent=self._parent(data.get("parent_issue_url")),
-                created_at=created_at,
+                created_at=time_of(data.get("created_at"), "created_at"),
                 updated_at=updated_at,
             ),
             closed=state == "closed",
             updated_at=updated_at,
-            comments=_whole(data["comments"]),
-            blockers=_count(counts.get("total_blocked_by")),
-            open_blockers=_count(counts.get("blocked_by")),
+            comments=required_number(data.get("comments"), "comments"),
+            blockers=number_of(counts.get("total_blocked_by")),
+            open_blockers=number_of(counts.get("blocked_by")),
         )
 
     def _priority(self, labels: tuple[str, ...]) -> int | None:
@@ -121,8 +141,7 @@ class Repository(Struct, frozen=True, kw_only=True):
         parts = address.rstrip("/").split("/") if isinstance(address, str) else []
         if len(parts) < 4 or parts[-2] != "issues" or not parts[-1].isdigit():
             return None
-        owner, name, number = parts[-4], parts[-3], parts[-1]
-        return self._called(owner, name, number)
+        return self._called(parts[-4], parts[-3], parts[-1])
 
     def _called(self, owner: str, name: str, number: object) -> str:
         if f"{owner}/{name}".casefold() == self.full_name.casefold():
@@ -136,25 +155,22 @@ class Repository(Struct, frozen=True, kw_only=True):
         One that cannot be read has no state, and blocks.
         """
         if not isinstance(data, dict):
-            raise _unreadable("a blocker", f"it is {start_of(repr(data), 80)}")
+            raise _unreadable("a blocker", f"it is {shown(data)}")
         place, number = data.get("repository_url", ""), data.get("number")
         owner, name = ["", "", *str(place).rstrip("/").split("/")][-2:]
         called = self._called(owner, name, number) if owner else self.identifier(number)
-        is_ours = called == self.identifier(number)
         try:
-            item = None if number is None else self._item(data)
-        except (KeyError, TypeError, ValueError, AttributeError):
-            item = None
-        if item is None:
+            item = self._item(data)
+        except ValueError:
             return Blocker(identifier=called), data.get("state") != "closed"
-        if is_ours:
+        if called == self.identifier(number):
             state = item.state(states)
             return Blocker(identifier=called, id=item.issue.id, state=state), not item.closed
         state = states.finished if item.closed else OPEN
         return Blocker(identifier=called, state=state), not item.closed
 
 
-def issue_of(item: Item, states: LabelStates, blocked_by: tuple[Blocker, ...] = ()) -> Issue:
+def issue_of(item: GitHubItem, states: LabelStates, blocked_by: tuple[Blocker, ...] = ()) -> Issue:
     """Return an issue as the port gives it, without comments."""
     plain = states.plain(item.issue.labels)
     return replace(item.issue, state=item.state(states), labels=plain, blocked_by=blocked_by)
@@ -162,65 +178,29 @@ def issue_of(item: Item, states: LabelStates, blocked_by: tuple[Blocker, ...] = 
 
 def comment_of(data: Any) -> Comment:
     """Return a comment without our mark. Raises TrackerError (INVALID)."""
+    told = mapping_of(data)
     try:
         return Comment(
-            author=_text((data.get("user") or {}).get("login") or "ghost"),
-            body=without_mark(_text(data.get("body") or "")),
-            created_at=_time(data["created_at"]),
+            author=word_of(mapping_of(told.get("user")).get("login")) or "ghost",
+            body=without_mark(required_text(told.get("body") or "", "body")),
+            created_at=time_of(told.get("created_at"), "created_at"),
         )
-    except (KeyError, TypeError, ValueError, AttributeError) as exc:
-        raise _unreadable("a comment", f"{type(exc).__name__}: {exc}") from exc
+    except ValueError as exc:
+        raise _unreadable("a comment", str(exc)) from exc
 
 
-def number_of(data: Any) -> str:
+def number_in(data: Any) -> str:
     """Return the number of what cannot be read, as far as it can be told; else ""."""
-    number = data.get("number") if isinstance(data, dict) else None
-    return str(number) if isinstance(number, int) else ""
+    return word_of(mapping_of(data).get("number"))
 
 
 def labels_of(data: Any) -> tuple[str, ...]:
-    """Return the names in a list of labels. Raises ValueError, TypeError or KeyError."""
-    if not isinstance(data, list):
-        raise TypeError(f"a list of labels was expected, not {start_of(repr(data), 80)}")
-    return tuple(map(_label, data))
+    """Return the names in a list of labels. Raises ValueError."""
+    if data != (labels := list_of(data)):
+        raise ValueError(f"a list of labels was expected, not {shown(data)}")
+    names = (label if isinstance(label, str) else mapping_of(label).get("name") for label in labels)
+    return tuple(required_text(name, "a label's name") for name in names)
 
 
 def _unreadable(place: str, why: str) -> TrackerError:
     return TrackerError(TrackerErrorKind.INVALID, f"{place} cannot be read: {why}")
-
-
-def _label(data: Any) -> str:
-    return _text(data if isinstance(data, str) else data["name"])
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"a text was expected, not {start_of(repr(value), 80)}")
-    return value
-
-
-def _whole(value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise TypeError(f"a number was expected, not {start_of(repr(value), 80)}")
-    return value
-
-
-def _count(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _time(value: Any) -> datetime:
-    found = datetime.fromisoformat(_text(value))
-    if found.tzinfo is None:
-        raise ValueError(f"the time {value!r} has no zone")
-    return found
-
-
-def _name_of(data: Any) -> str | None:
-    return None if data is None else _text(data["name"])
-
-
-def _assignee(data: Mapping[str, Any]) -> str | None:
-    """Return the first of the assignees; the field ``assignee`` is gone in later versions."""
-    people = data.get("assignees") or []
-    return _text(people[0]["login"]) if people else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sortie.model import TrackerErrorKind
 from sortie.trackers.github.batches import is_graphql_limit
-from sortie.trackers.http.answers import Answer
+from sortie.trackers.http.answers import HttpAnswer
 from sortie.trackers.http.budget import BudgetHeaders, Reset
 from sortie.trackers.http.requests import Provider, told_in_json
 
@@ -12,7 +12,7 @@ VERSION = "2022-11-28"
 """The version that is asked for; Enterprise Server knows no newer one."""
 
 
-def is_limit(answer: Answer) -> bool:
+def is_limit(answer: HttpAnswer) -> bool:
     """Tell a refusal for too many requests from one for a lack of permission."""
     if answer.status == 429 or is_graphql_limit(answer):
         return True
@@ -25,7 +25,7 @@ def is_limit(answer: Answer) -> bool:
     return "rate limit" in told or "abuse detection" in told
 
 
-def kind_of(answer: Answer) -> TrackerErrorKind | None:
+def kind_of(answer: HttpAnswer) -> TrackerErrorKind | None:
     """Return what a refusal means that is about all issues, or about one alone."""
     told = told_in_json(answer).casefold()
     if answer.status == 403:

@@ -14,7 +14,7 @@ from sortie.config.values import Frozen, Limits, State, milliseconds, whole
 from sortie.model import state_key
 from sortie.model.addresses import is_loopback
 from sortie.trackers.endpoints import PATH as ENDPOINT_PATH
-from sortie.trackers.endpoints import endpoint_findings, split_endpoint
+from sortie.trackers.endpoints import endpoint_findings, is_endpoint, named_states, split_endpoint
 from sortie.trackers.github.search_filter import filter_fault
 
 ENDPOINT = "https://api.github.com"
@@ -57,10 +57,9 @@ def _is_project(project: str) -> bool:
 
 
 def _about_endpoint(endpoint: str) -> Iterator[Finding]:
-    found = list(endpoint_findings(endpoint, ENDPOINT))
-    yield from found
+    yield from endpoint_findings(endpoint, ENDPOINT)
     parts = split_endpoint(endpoint)
-    if parts is None or any(finding.severity == "error" for finding in found):
+    if parts is None or not is_endpoint(endpoint):
         return
     host = parts.hostname or ""
     if host in ("github.com", "www.github.com"):
@@ -77,12 +76,11 @@ def _looks_like_api(host: str, path: str) -> bool:
 
 
 def _about_states(tracker: TrackerSettings, block: GitHubSettings) -> Iterator[Finding]:
-    for key in ("active_states", "terminal_states"):
-        for place, name in enumerate(getattr(tracker, key)):
-            yield from _about_label(("tracker", key, place), name)
-    for key in ("in_progress_state", "handoff_state"):
-        if (name := getattr(tracker, key)) is not None:
-            yield from _about_label(("tracker", key), name)
+    for path, name in named_states(tracker):
+        if "," in name or len(name) > _LABEL_LIMIT:
+            too_long = f"more than {_LABEL_LIMIT} characters"
+            message = f'"{name}" can be no label: it has a comma, or {too_long}'
+            yield Finding(path=path, message=message)
     named = {state_key(name) for name in tracker.active_states}
     if tracker.handoff_state is not None:
         named.add(state_key(tracker.handoff_state))
@@ -97,14 +95,6 @@ def _about_states(tracker: TrackerSettings, block: GitHubSettings) -> Iterator[F
         if state_key(name) not in terminal:
             message = f'"{name}" is not in tracker.terminal_states'
             yield Finding(path=("github", "not_planned_states", place), message=message)
-
-
-def _about_label(path: tuple[str | int, ...], name: str) -> Iterator[Finding]:
-    if "," in name or len(name) > _LABEL_LIMIT:
-        message = (
-            f'"{name}" can be no label: it has a comma, or more than {_LABEL_LIMIT} characters'
-        )
-        yield Finding(path=path, message=message)
 
 
 def _about_app(tracker: TrackerSettings, block: GitHubSettings) -> Iterator[Finding]:

@@ -2,30 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from contextlib import AbstractAsyncContextManager
 
-from sortie.trackers import Capability, TrackerAdapter, TrackerContext
-from sortie.trackers.gitlab.settings import DEFAULT_ENDPOINT, GitLabSettings, api_of, check
-
-if TYPE_CHECKING:
-    from sortie.trackers.gitlab.tracker import GitLabTracker
+from sortie.trackers import Capability, Tracker, TrackerAdapter, TrackerContext
+from sortie.trackers.gitlab.settings import DEFAULT_ENDPOINT, GitLabSettings, check
 
 
-@asynccontextmanager
-async def open_tracker(context: TrackerContext) -> AsyncIterator[GitLabTracker]:
+def open_tracker(context: TrackerContext) -> AbstractAsyncContextManager[Tracker]:
     """Hold the client open for as long as the tracker is."""
-    from sortie.trackers.gitlab.provider import PROVIDER
-    from sortie.trackers.gitlab.tracker import GitLabTracker
-    from sortie.trackers.http.client import open_client
-    from sortie.trackers.http.credentials import header
+    from sortie.trackers.gitlab.tracker import opened  # loads an HTTP library
 
-    assert context.api_key is not None
-    credential = header("PRIVATE-TOKEN", context.api_key)
-    endpoint = api_of(context.endpoint or DEFAULT_ENDPOINT)
-    async with open_client(PROVIDER, endpoint, credential, context.progress) as client:
-        yield GitLabTracker(client, context)
+    return opened(context)
 
 
 ADAPTER = TrackerAdapter(
@@ -36,12 +23,7 @@ ADAPTER = TrackerAdapter(
     required=frozenset({"api_key", "project"}),
     optional={"endpoint": DEFAULT_ENDPOINT, "query_filter": None},
     capabilities=frozenset(
-        {
-            Capability.BLOCKERS,
-            Capability.LABELS,
-            Capability.COMMENT_KEYS,
-            Capability.RATE_LIMITS,
-        }
+        {Capability.BLOCKERS, Capability.LABELS, Capability.COMMENT_KEYS, Capability.RATE_LIMITS}
     ),
     check=check,
 )

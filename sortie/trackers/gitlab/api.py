@@ -2,90 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from msgspec.structs import replace
 
 from sortie.model import TrackerError, TrackerErrorKind
-from sortie.trackers import RateBudget
-from sortie.trackers.gitlab.group_pages import GroupPages
-from sortie.trackers.gitlab.issues import IssueKey, Item, by_key
-from sortie.trackers.gitlab.provider import PAGE, Scope
+from sortie.trackers.gitlab.issues import GitLabIssue, IssueKey, by_key
+from sortie.trackers.gitlab.provider import PAGE, GitLabScope
 from sortie.trackers.gitlab.query_filter import Params
-from sortie.trackers.http.answers import Answer
+from sortie.trackers.http.answers import HttpAnswer
 from sortie.trackers.http.budget import Use
 from sortie.trackers.http.client import HttpClient, segment
+from sortie.trackers.http.json_values import mapping_of
 from sortie.trackers.http.pages import next_link, walk
-from sortie.trackers.http.requests import Request
+from sortie.trackers.http.requests import HttpRequest
+
+_MISSING = frozenset({404})
+_BY_PAGE = ("per_page", PAGE)
+_CREATED = "created_after"
+_LIST = (
+    ("issue_type", "issue"),
+    ("scope", "all"),
+    ("order_by", "created_at"),
+    ("sort", "asc"),
+)
 
 
 class GitLabApi:
     """Asks one GitLab about one project or group."""
 
-    def __init__(self, client: HttpClient, scope: Scope) -> None:
+    def __init__(self, client: HttpClient, scope: GitLabScope) -> None:
         self._client = client
         self.scope = scope
 
-    @property
-    def server_time(self) -> tuple[datetime, float] | None:
-        """What GitLab's clock said last, and when by trio's; None: it has said nothing."""
-        return self._client.server_time
-
-    def budgets(self) -> Sequence[RateBudget]:
-        """Return what GitLab has told of its limits; a self-managed one may have none."""
-        return self._client.budgets()
-
-    def list_pause(self) -> float:
-        """Return how far apart lists should be, so that requests last."""
-        return self._client.list_pause()
-
-    async def user(self) -> Item:
+    async def user(self) -> GitLabIssue:
         """Return who the token is."""
-        answer = await self._ask("/user", "cannot tell whose the token is")
-        return _mapping(answer)
+        request = HttpRequest(path="/user", what="cannot tell whose the token is")
+        return _object(await self._about_all(request))
 
-    async def metadata(self) -> Item:
+    async def metadata(self) -> GitLabIssue:
         """Return version and edition; empty where the token may not ask."""
-        request = Request(
-            path="/metadata",
-            what="cannot ask for the version",
-            wanted=frozenset({403, 404}),
-            remember=True,
-        )
-        answer = await self._client.ask(request)
-        return _mapping(answer) if answer.ok else {}
+        wanted = frozenset({403, 404})
+        what = "cannot ask for the version"
+        return _object(await self._ask("/metadata", what, wanted=wanted, remember=True))
 
-    async def token(self) -> Item:
+    async def token(self) -> GitLabIssue:
         """Return what the token may do and until when; empty where it is of another kind."""
-        request = Request(
-            path="/personal_access_tokens/self",
-            what="cannot ask about the token",
-            wanted=frozenset({400, 403, 404}),
-        )
-        answer = await self._client.ask(request)
-        return _mapping(answer) if answer.ok else {}
+        wanted = frozenset({400, 403, 404})
+        what = "cannot ask about the token"
+        return _object(await self._ask("/personal_access_tokens/self", what, wanted=wanted))
 
-    async def project(self) -> Item:
-        """Return the project that is worked on. Raises TrackerError (CLOSED): it is not there."""
-        return _mapping(await self._of_scope(self.scope.path, ()))
+    async def project(self, number: int | None = None) -> GitLabIssue:
+        """Return the project that is worked on, or one of the group by its number.
 
-    async def project_of(self, number: int) -> Item:
-        """Return a project of the group by its number."""
-        return _mapping(await self._of_scope(f"/projects/{number}", ()))
+        Raises TrackerError (CLOSED) where it is not there.
+        """
+        path = self.scope.path if number is None else f"/projects/{number}"
+        return _object(await self._of_scope(path, ()))
 
-    async def first_issue(self, more: Params) -> tuple[Item | None, int | None]:
+    async def first_issue(self, more: Params) -> tuple[GitLabIssue | None, int | None]:
         """Return the oldest open issue that passes a filter, and how many do if GitLab tells."""
-        params: list[tuple[str, str | int]] = [
-            ("state", "opened"),
-            ("issue_type", "issue"),
-            ("scope", "all"),
-            ("order_by", "created_at"),
-            ("sort", "asc"),
-            ("per_page", 1),
-            *more,
-        ]
+        params: list[tuple[str, str | int]] = [("state", "opened"), *_LIST, ("per_page", 1), *more]
         answer = await self._of_scope(f"{self.scope.path}/issues", params)
         items = answer.json()
         total = answer.headers.get("x-total", "")
@@ -96,8 +75,8 @@ class GitLabApi:
     async def check_scope(self) -> None:
         """Make sure that issues could be seen. Raises TrackerError (CLOSED) where they could not.
 
-        GitLab says "not found" for what a token may not see, and a public project is seen by
-        nobody in particular, too.
+        GitLab says "not found" for what a token may not see, and shows a public project to a
+        request without a token, too.
         """
         await self.user()
         if self.scope.is_group:
@@ -107,93 +86,73 @@ class GitLabApi:
 
     async def listed(
         self, state: str, since: datetime | None = None, more: Params = ()
-    ) -> dict[IssueKey, Item]:
+    ) -> dict[IssueKey, GitLabIssue]:
         """Return the issues in ``opened``, ``closed`` or ``all``, those changed since a time.
 
         Sorted by creation, and each page is asked for by the last issue of the one before: what
         leaves the list meanwhile moves none out of the pages that are read.
         """
-        params: list[tuple[str, str | int]] = [
-            ("state", state),
-            ("issue_type", "issue"),
-            ("scope", "all"),
-            ("order_by", "created_at"),
-            ("sort", "asc"),
-            ("per_page", PAGE),
-        ]
+        params: list[tuple[str, str | int]] = [("state", state), *_LIST, _BY_PAGE]
         if not self.scope.is_group:
             params.append(("pagination", "keyset"))
         if since is not None:
             changed = since.astimezone(UTC).isoformat(timespec="milliseconds")
             params.append(("updated_after", changed.replace("+00:00", "Z")))
-        request = Request(
+        request = HttpRequest(
             path=f"{self.scope.path}/issues",
             what=f"cannot list the issues of {self.scope.name}",
             params=[*params, *more],
             use=Use.LIST,
             remember=True,
         )
-        following = GroupPages(request).following if self.scope.is_group else None
         try:
-            found = by_key(await self._pages(request, following))
+            return by_key(await self._pages(request, by_creation=self.scope.is_group))
         except TrackerError as exc:
             raise _about_all(exc) from exc
-        return found
 
-    def list_ended(self) -> None:
-        """Note that the list is whole: what it cost is what the next one is expected to cost."""
-        self._client.list_ended()
-
-    async def read(self, keys: Collection[IssueKey]) -> dict[IssueKey, Item]:
+    async def read(self, keys: Collection[IssueKey]) -> dict[IssueKey, GitLabIssue]:
         """Return these issues, whatever their states; those that are not there are left out."""
-        found: dict[IssueKey, Item] = {}
+        found: dict[IssueKey, GitLabIssue] = {}
         for project in sorted({key.project for key in keys}):
             iids = sorted(key.iid for key in keys if key.project == project)
             for some in (iids[at : at + PAGE] for at in range(0, len(iids), PAGE)):
-                request = Request(
+                numbers = (("iids[]", iid) for iid in some)
+                request = HttpRequest(
                     path=f"/projects/{project}/issues",
                     what=f"cannot read {len(some)} issues of project {project}",
-                    params=[
-                        ("state", "all"),
-                        ("scope", "all"),
-                        ("per_page", PAGE),
-                        *(("iids[]", iid) for iid in some),
-                    ],
-                    wanted=frozenset({404}),
+                    params=[("state", "all"), ("scope", "all"), _BY_PAGE, *numbers],
+                    wanted=_MISSING,
                     remember=True,
                 )
                 found |= by_key(await self._pages(request))
         return found
 
-    async def one(self, project: str | int, iid: int) -> Item | None:
+    async def one(self, project: str | int, iid: int) -> GitLabIssue | None:
         """Return an issue as it is at this moment, None where it cannot be found."""
-        request = Request(
-            path=f"/projects/{segment(project)}/issues/{iid}",
-            what=f"cannot read issue {iid} of project {project}",
-            wanted=frozenset({404}),
-        )
-        answer = await self._client.ask(request)
-        return None if answer.status == 404 else _mapping(answer)
+        what = f"cannot read issue {iid} of project {project}"
+        path = f"/projects/{segment(project)}/issues/{iid}"
+        answer = await self._ask(path, what, wanted=_MISSING)
+        return None if answer.status == 404 else _object(answer)
 
-    async def notes(self, key: IssueKey, *, newest_first: bool = False) -> Sequence[Item]:
+    async def notes(self, key: IssueKey, *, newest_first: bool = False) -> Sequence[GitLabIssue]:
         """Return the notes of an issue. A page of them may be short in the middle."""
-        request = Request(
-            path=f"/projects/{key.project}/issues/{key.iid}/notes",
+        request = HttpRequest(
+            path=f"{_path_of(key)}/notes",
             what=f"cannot read the comments of issue {key.id}",
             params=(
                 ("activity_filter", "only_comments"),
                 ("order_by", "created_at"),
                 ("sort", "desc" if newest_first else "asc"),
-                ("per_page", PAGE),
+                _BY_PAGE,
             ),
             remember=not newest_first,
         )
         return await self._pages(request)
 
-    async def links(self, key: IssueKey) -> Sequence[Item]:
+    async def links(self, key: IssueKey) -> Sequence[GitLabIssue]:
         """Return the issues that are linked to one, whichever way; GitLab has no pages of them."""
-        request = Request(
-            path=f"/projects/{key.project}/issues/{key.iid}/links",
+        request = HttpRequest(
+            path=f"{_path_of(key)}/links",
             what=f"cannot read what issue {key.id} is linked to",
             wanted=frozenset({403, 404}),
             remember=True,
@@ -202,10 +161,10 @@ class GitLabApi:
 
     async def labels(self, project: str | int) -> tuple[str, ...]:
         """Return the labels of a project and of its groups, as they are spelled."""
-        request = Request(
+        request = HttpRequest(
             path=f"/projects/{segment(project)}/labels",
             what=f"cannot read the labels of project {project}",
-            params=(("include_ancestor_groups", "true"), ("per_page", PAGE)),
+            params=(("include_ancestor_groups", "true"), _BY_PAGE),
             remember=True,
         )
         names = (label.get("name") for label in await self._pages(request))
@@ -213,32 +172,21 @@ class GitLabApi:
 
     async def change(self, key: IssueKey, change: Mapping[str, Any]) -> None:
         """Change an issue. Raises LostAnswer where that may have been done."""
-        request = Request(
-            method="PUT",
-            path=f"/projects/{key.project}/issues/{key.iid}",
-            what=f"cannot change issue {key.id}",
-            body=change,
-            use=Use.WRITE,
-        )
-        await self._write(request)
+        await self._write("PUT", _path_of(key), f"cannot change issue {key.id}", change)
 
     async def add_note(self, key: IssueKey, body: str) -> None:
         """Write a comment. Raises LostAnswer where that may have been done."""
-        request = Request(
-            method="POST",
-            path=f"/projects/{key.project}/issues/{key.iid}/notes",
-            what=f"cannot comment on issue {key.id}",
-            body={"body": body},
-            use=Use.WRITE,
-        )
-        answer = await self._write(request)
-        if "id" not in _mapping(answer):
-            told = "it took the text for commands, and made no comment"
-            raise self._client.error(TrackerErrorKind.INVALID, request, told)
+        what = f"cannot comment on issue {key.id}"
+        answer = await self._write("POST", f"{_path_of(key)}/notes", what, {"body": body})
+        if "id" not in _object(answer):
+            told = "GitLab took the text for commands, and made no comment"
+            raise TrackerError(TrackerErrorKind.INVALID, f"{what}: {told}")
 
-    async def _write(self, request: Request) -> Answer:
+    async def _write(
+        self, method: str, path: str, what: str, body: Mapping[str, Any]
+    ) -> HttpAnswer:
         try:
-            return await self._client.ask(request)
+            return await self._ask(path, what, method=method, body=body, use=Use.WRITE)
         except TrackerError as exc:
             if exc.kind is TrackerErrorKind.NOT_FOUND:
                 await self.check_scope()
@@ -246,50 +194,68 @@ class GitLabApi:
                 raise _about_all(exc) from exc
             raise
 
-    async def _ask(self, path: str, what: str) -> Answer:
-        try:
-            return await self._client.ask(Request(path=path, what=what))
-        except TrackerError as exc:
-            raise _about_all(exc) from exc
+    async def _ask(self, path: str, what: str, **more: Any) -> HttpAnswer:
+        return await self._client.ask(HttpRequest(path=path, what=what, **more))
 
-    async def _of_scope(self, path: str, params: Sequence[tuple[str, str | int]]) -> Answer:
-        what = f"{'group' if self.scope.is_group else 'project'} {self.scope.name}"
-        request = Request(path=path, what=f"cannot read {what}", params=params)
+    async def _about_all(self, request: HttpRequest) -> HttpAnswer:
         try:
             return await self._client.ask(request)
         except TrackerError as exc:
             raise _about_all(exc) from exc
 
-    async def _pages(
-        self, first: Request, following_of: Callable[[Request, object], Request] | None = None
-    ) -> list[Item]:
+    async def _of_scope(self, path: str, params: Sequence[tuple[str, str | int]]) -> HttpAnswer:
+        what = f"cannot read {'group' if self.scope.is_group else 'project'} {self.scope.name}"
+        return await self._about_all(HttpRequest(path=path, what=what, params=params))
+
+    async def _pages(self, first: HttpRequest, *, by_creation: bool = False) -> list[GitLabIssue]:
         """Return what stands on all pages, each as the same object while it has not changed.
 
-        ``following_of`` returns what to ask instead of the page that GitLab calls the next one.
+        ``by_creation``: each page is asked for by the creation of the last issue that was read.
+        GitLab numbers the pages of a group: an issue that leaves the list would move the first one
+        of each page behind it to a page that was read. ``created_after`` includes its own instant,
+        so that this issue comes once more.
         """
-        found: list[Item] = []
+        found: list[GitLabIssue] = []
         request = replace(first, list_at=())
+        last: datetime | None = None
 
-        def take(answer: Answer) -> Request | None:
-            nonlocal request
+        def take(answer: HttpAnswer) -> HttpRequest | None:
+            nonlocal request, last
             if not answer.ok:
                 return None
             items = answer.json()
             found.extend(items)
             following = next_link(self._client, request, answer)
-            if following is not None and following_of is not None:
-                following = following_of(following, items[-1] if items else None)
-                following = replace(following, list_at=())
-            request = following or request
-            return following
+            if following is not None and by_creation and items:
+                created = str(items[-1].get("created_at"))
+                at = _time(created)
+                # Where all of a page was made in one instant, it is the numbered page.
+                if at is not None and (last is None or at > last):
+                    own = [(name, value) for name, value in first.params if name != _CREATED]
+                    following = replace(first, params=[*own, (_CREATED, created)])
+                    last = at
+            if following is not None:
+                request = replace(following, list_at=())
+                return request
+            return None
 
         await walk(self._client, request, take)
         return found
 
 
-def _mapping(answer: Answer) -> Item:
-    body = answer.json() if answer.has_body else {}
-    return body if isinstance(body, Mapping) else {}
+def _path_of(key: IssueKey) -> str:
+    return f"/projects/{key.project}/issues/{key.iid}"
+
+
+def _object(answer: HttpAnswer) -> GitLabIssue:
+    return mapping_of(answer.json()) if answer.ok and answer.has_body else {}
+
+
+def _time(text: str) -> datetime | None:
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        return None
 
 
 def _about_all(exc: TrackerError) -> TrackerError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, date, datetime
 from difflib import get_close_matches
 
@@ -11,11 +12,11 @@ import trio
 from sortie.model import state_key
 from sortie.model.checks import Check, CheckResult, failed, passed, warned
 from sortie.trackers.gitlab.api import GitLabApi
-from sortie.trackers.gitlab.issues import IssueReader, Item, NoIssue, key_of
+from sortie.trackers.gitlab.issues import GitLabIssue, IssueReader, key_of
 from sortie.trackers.gitlab.query_filter import Params
-
-CLOCK_LIMIT = 60.0
-"""Seconds by which this machine's clock may differ from GitLab's without a warning."""
+from sortie.trackers.http.checks import budget_check, clock_check
+from sortie.trackers.http.client import HttpClient
+from sortie.trackers.http.json_values import mapping_of, word_of
 
 EXPIRES_SOON = 14
 """Days before the end of a token from which on it is told."""
@@ -30,40 +31,36 @@ _NEW_TOKEN = (
 )
 
 
-def gitlab_checks(api: GitLabApi, reader: IssueReader, query_filter: Params) -> Sequence[Check]:
-    """Return the checks of one tracker, in order."""
-    asked = _Questions(api, reader, query_filter)
-    checks = [
-        Check(name="reach", ask=asked.reach),
-        Check(name="clock", ask=asked.clock, needs=("reach",)),
-        Check(name="credential", ask=asked.credential, needs=("reach",), remedy=_NEW_TOKEN),
-        Check(name="scopes", ask=asked.scopes, needs=("credential",)),
-        Check(
-            name="project",
-            ask=asked.project,
-            needs=("credential",),
-            remedy="look at tracker.project and gitlab.scope, and make the token's owner a member",
-        ),
-        Check(name="read", ask=asked.read, needs=("project",)),
-        Check(name="write", ask=asked.write, needs=("read", "scopes")),
-        Check(name="states", ask=asked.states, needs=("read",)),
-    ]
-    if query_filter:
-        remedy = "mend tracker.query_filter"
-        checks.append(Check(name="filter", ask=asked.filter, needs=("read",), remedy=remedy))
-    checks.append(Check(name="budget", ask=asked.budget, needs=("reach",)))
-    return checks
+class GitLabChecks:
+    """Asks what the checks need; each remembers what the later ones look at."""
 
-
-class _Questions:
-    """What the checks ask; each remembers what the later ones need."""
-
-    def __init__(self, api: GitLabApi, reader: IssueReader, query_filter: Params) -> None:
+    def __init__(
+        self, client: HttpClient, api: GitLabApi, reader: IssueReader, query_filter: Params
+    ) -> None:
+        self._client = client
         self._api = api
         self._reader = reader
         self._filter = query_filter
-        self._token: Item = {}
-        self._project: Item = {}
+        self._token: GitLabIssue = {}
+        self._project: GitLabIssue = {}
+
+    def checks(self) -> Sequence[Check]:
+        """Return the checks of one tracker, in order."""
+        member = "look at tracker.project and gitlab.scope, and make the token's owner a member"
+        checks = [
+            Check(name="reach", ask=self.reach),
+            clock_check(self._client),
+            Check(name="credential", ask=self.credential, needs=("reach",), remedy=_NEW_TOKEN),
+            Check(name="scopes", ask=self.scopes, needs=("credential",)),
+            Check(name="project", ask=self.project, needs=("credential",), remedy=member),
+            Check(name="read", ask=self.read, needs=("project",)),
+            Check(name="write", ask=self.write, needs=("read", "scopes")),
+            Check(name="states", ask=self.states, needs=("read",)),
+        ]
+        if self._filter:
+            remedy = "mend tracker.query_filter"
+            checks.append(Check(name="filter", ask=self.filter, needs=("read",), remedy=remedy))
+        return [*checks, budget_check(self._client)]
 
     async def reach(self) -> CheckResult:
         data = await self._api.metadata()
@@ -71,21 +68,6 @@ class _Questions:
         links = "; issues have no blockers in it" if data.get("enterprise") is False else ""
         version = data.get("version", "of a version that it does not tell")
         return passed(f"GitLab {version}, {edition} Edition, answers{links}")
-
-    async def clock(self) -> CheckResult:
-        await trio.lowlevel.checkpoint()
-        known = self._api.server_time
-        if known is None:
-            return passed("GitLab does not tell its time")
-        there, heard_at = known
-        ahead = (datetime.now(UTC) - there).total_seconds() - (trio.current_time() - heard_at)
-        if abs(ahead) <= CLOCK_LIMIT:
-            return passed("this machine's clock is right, by GitLab's")
-        direction = "ahead of" if ahead > 0 else "behind"
-        return warned(
-            f"this machine's clock is {abs(ahead):.0f} s {direction} GitLab's",
-            "set the clock, or have it set by NTP; times in logs and history are wrong until then",
-        )
 
     async def credential(self) -> CheckResult:
         user = await self._api.user()
@@ -135,16 +117,10 @@ class _Questions:
         number = f"{count} open issues" if count is not None else "open issues"
         if first is None:
             return passed("issues can be read; none is open")
-        if not self._project:
-            await self._look_at_project_of(first)
+        if not self._project:  # of a group
+            with suppress(ValueError):
+                self._project = await self._api.project(key_of(first).project)
         return passed(f"{number} can be read" if count != 1 else "1 open issue can be read")
-
-    async def _look_at_project_of(self, item: Item) -> None:
-        """Take the project of an issue for one of its group."""
-        try:
-            self._project = await self._api.project_of(key_of(item).project)
-        except NoIssue:
-            return
 
     async def write(self) -> CheckResult:
         await trio.lowlevel.checkpoint()
@@ -166,9 +142,7 @@ class _Questions:
         project = int(self._project["id"])
         names = await self._api.labels(project)
         there = {state_key(name): name for name in names}
-        missing = [
-            label for _, label in self._reader.labels.needed() if state_key(label) not in there
-        ]
+        missing = [label for label in self._reader.labels.needed() if state_key(label) not in there]
         where = self._project.get("path_with_namespace", project)
         if not missing:
             return passed(f"every state of the settings has its label in {where}")
@@ -186,26 +160,11 @@ class _Questions:
             return warned("no open issue passes tracker.query_filter", "see whether that is meant")
         return passed(f"{count if count is not None else 'many'} open issues pass the filter")
 
-    async def budget(self) -> CheckResult:
-        await trio.lowlevel.checkpoint()
-        budgets = self._api.budgets()
-        if not budgets:
-            return passed("GitLab tells of no limit")
-        told = "; ".join(f"{b.remaining} of {b.limit} {b.name} are left" for b in budgets)
-        if any(b.limit and b.remaining is not None and b.remaining * 10 < b.limit for b in budgets):
-            return warned(told, "see who else uses the token's account, or poll less often")
-        return passed(told)
-
 
 def _level(permissions: object) -> int | None:
     """Return the highest role that a token has in a project, None where it is not told."""
-    if not isinstance(permissions, Mapping):
-        return None
-    levels = [
-        str(access.get("access_level"))
-        for access in permissions.values()
-        if isinstance(access, Mapping)
-    ]
+    roles = map(mapping_of, mapping_of(permissions).values())
+    levels = [word_of(role.get("access_level")) for role in roles]
     return max((int(level) for level in levels if level.isdecimal()), default=None)
 
 

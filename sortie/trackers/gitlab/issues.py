@@ -22,16 +22,31 @@ from sortie.model import (
     TrackerErrorKind,
     state_key,
 )
-from sortie.model.texts import start_of
-from sortie.trackers.gitlab.labels import CLOSED, OPENED, StateLabels
+from sortie.trackers import TrackerStates
 from sortie.trackers.gitlab.notes import original
 from sortie.trackers.http.comments import key_in, without_mark
+from sortie.trackers.http.json_values import (
+    list_of,
+    mapping_of,
+    required_number,
+    required_text,
+    shown,
+    text_of,
+    time_of,
+    word_of,
+)
+from sortie.trackers.http.label_states import LabelStates
 
-Item = Mapping[str, Any]
+GitLabIssue = Mapping[str, Any]
+"""An issue, or a project, note or label, as GitLab's JSON has it."""
+
+OPENED, CLOSED = "opened", "closed"
+"""GitLab's own two states. Named in the settings, they are those of issues without a label."""
 
 
-class NoIssue(ValueError):
-    """What came is no issue; the text says what it lacks."""
+def gitlab_states(states: TrackerStates, prefix: str | None = None) -> LabelStates:
+    """Return the states that labels stand for at GitLab."""
+    return LabelStates(states, opened=OPENED, closed=CLOSED, prefix=prefix or "", own_names=True)
 
 
 class IssueKey(Struct, frozen=True, order=True):
@@ -55,22 +70,21 @@ def key_of_id(issue_id: str) -> IssueKey | None:
 
 
 def key_of(item: object) -> IssueKey:
-    """Return where an issue is. Raises NoIssue."""
-    if not isinstance(item, Mapping):
-        raise NoIssue("GitLab gave something that is no issue")
-    project, iid = item.get("project_id"), item.get("iid")
-    if not isinstance(project, int) or not isinstance(iid, int):
-        raise NoIssue("GitLab gave an issue without project_id and iid")
-    return IssueKey(project, iid)
+    """Return where an issue is. Raises ValueError."""
+    told = mapping_of(item)
+    return IssueKey(
+        required_number(told.get("project_id"), "project_id"),
+        required_number(told.get("iid"), "iid"),
+    )
 
 
-def by_key(items: Iterable[Item]) -> dict[IssueKey, Item]:
+def by_key(items: Iterable[GitLabIssue]) -> dict[IssueKey, GitLabIssue]:
     """Return issues by where they are; what does not say that is left out."""
-    found: dict[IssueKey, Item] = {}
+    found: dict[IssueKey, GitLabIssue] = {}
     for item in items:
         try:
             found[key_of(item)] = item
-        except NoIssue:
+        except ValueError:
             continue
     return found
 
@@ -79,7 +93,7 @@ def _is_number(text: str) -> bool:
     return text.isascii() and text.isdecimal() and len(text) <= 18
 
 
-def is_moved(item: Item) -> bool:
+def is_moved(item: GitLabIssue) -> bool:
     """Tell whether an issue lives on in another project, under another id."""
     return item.get("moved_to_id") is not None
 
@@ -93,7 +107,7 @@ class IssueReader:
 
     def __init__(
         self,
-        labels: StateLabels,
+        labels: LabelStates,
         priorities: Mapping[str, int],
         root: str,
         *,
@@ -104,7 +118,7 @@ class IssueReader:
         self.root = root
         self._with_confidential = with_confidential
 
-    def identifier_of(self, item: Item) -> str:
+    def identifier_of(self, item: GitLabIssue) -> str:
         """Return the name of an issue for people, which is good as the name of a directory.
 
         No part of a path has two hyphens in a row, so no two issues share one.
@@ -119,68 +133,59 @@ class IssueReader:
             path = path[len(self.root) + 1 :]
         return f"{path.replace('/', '--')}-{key.iid}"
 
-    def state_of(self, item: Item) -> str:
-        """Return the state that an issue is in. Raises NoIssue."""
-        if item.get("state") not in (OPENED, CLOSED):
-            raise NoIssue(
-                f"its state is {start_of(repr(item.get('state')), 40)}, neither opened nor closed"
-            )
-        return self.labels.state_of(labels_of(item), is_open=item["state"] == OPENED)
+    def state_of(self, item: GitLabIssue) -> str:
+        """Return the state that an issue is in. Raises ValueError."""
+        if (state := item.get("state")) not in (OPENED, CLOSED):
+            raise ValueError(f"its state is {shown(state)}, neither opened nor closed")
+        return self.labels.state_of(labels_of(item), closed=state == CLOSED)
 
-    def issue(
-        self,
-        item: Item,
-        *,
-        blocked_by: tuple[Blocker, ...] = (),
-        comments: tuple[Comment, ...] = (),
-    ) -> Issue:
-        """Return an issue. Raises TrackerError (INVALID), which names it."""
+    def issue(self, item: GitLabIssue) -> Issue:
+        """Return an issue without blockers and comments.
+
+        Raises TrackerError (INVALID), which names it.
+        """
         try:
-            return self._issue(item, blocked_by, comments)
-        except NoIssue as exc:
+            return self._issue(item)
+        except ValueError as exc:
             where = item.get("web_url") or item.get("iid")
             raise TrackerError(
                 TrackerErrorKind.INVALID, f"GitLab issue {where} cannot be read: {exc}"
             ) from exc
 
-    def _issue(
-        self, item: Item, blocked_by: tuple[Blocker, ...], comments: tuple[Comment, ...]
-    ) -> Issue:
+    def _issue(self, item: GitLabIssue) -> Issue:
         if item.get("confidential") is True and not self._with_confidential:
-            raise NoIssue("it is confidential, and gitlab.confidential is not true")
+            raise ValueError("it is confidential, and gitlab.confidential is not true")
         title, labels = item.get("title"), labels_of(item)
         if not isinstance(title, str) or not title.strip():
-            raise NoIssue("it has no title")
+            raise ValueError("it has no title")
         return Issue(
             id=key_of(item).id,
             identifier=self.identifier_of(item),
             title=title,
             state=self.state_of(item),
-            description=_text(item.get("description")) or "",
+            description=text_of(item.get("description")) or "",
             priority=self._priority(labels),
-            url=_text(item.get("web_url")),
+            url=text_of(item.get("web_url")),
             labels=self.labels.plain(labels),
             assignee=_assignee(item),
-            issue_type=_text(item.get("issue_type")),
+            issue_type=text_of(item.get("issue_type")),
             parent=_epic(item.get("epic")),
-            comments=comments,
-            blocked_by=blocked_by,
-            created_at=time_of(item, "created_at"),
-            updated_at=time_of(item, "updated_at"),
+            created_at=time_in(item, "created_at"),
+            updated_at=time_in(item, "updated_at"),
         )
 
-    def blocker(self, item: Item) -> Blocker:
+    def blocker(self, item: GitLabIssue) -> Blocker:
         """Return an issue as what another one waits for; a closed one is in a terminal state."""
         try:
             state = self.state_of(item)
             return Blocker(identifier=self.identifier_of(item), id=key_of(item).id, state=state)
-        except NoIssue:
+        except ValueError:
             return Blocker(identifier=self._name_of(item))
 
-    def _name_of(self, item: Item) -> str:
+    def _name_of(self, item: GitLabIssue) -> str:
         try:
             return self.identifier_of(item)
-        except NoIssue:
+        except ValueError:
             return str(item.get("web_url") or item.get("id"))
 
     def _priority(self, labels: Sequence[str]) -> int | None:
@@ -188,71 +193,54 @@ class IssueReader:
         return min((number for number in found if number is not None), default=None)
 
 
-def comments_of(notes: Sequence[Item], *, with_internal: bool) -> tuple[Comment, ...]:
+def comments_of(notes: Sequence[GitLabIssue], *, with_internal: bool) -> tuple[Comment, ...]:
     """Return what people have written, oldest first; what GitLab notes by itself is left out.
 
-    Raises NoIssue where a note is not what it should be.
+    Raises ValueError where a note is not what it should be.
     """
     found = []
     for note in notes:
-        if not isinstance(note, Mapping) or not isinstance(note.get("body"), str):
-            raise NoIssue("one of its notes cannot be read")
+        body = required_text(mapping_of(note).get("body"), "the text of a note")
         hidden = note.get("internal") or note.get("confidential")
         if note.get("system") is True or (hidden is True and not with_internal):
             continue
-        author, body = note.get("author"), note["body"]
         if key_in(body) is not None:
             body = original(without_mark(body))
-        name = author.get("username") if isinstance(author, Mapping) else None
+        name = mapping_of(note.get("author")).get("username")
         found.append(
             Comment(
-                author=_text(name) or "ghost",
+                author=text_of(name) or "ghost",
                 body=body,
-                created_at=time_of(note, "created_at"),
+                created_at=time_in(note, "created_at"),
             )
         )
     return tuple(found)
 
 
-def path_of(item: Item) -> str | None:
+def path_of(item: GitLabIssue) -> str | None:
     """Return the path of an issue's project, None where GitLab does not tell it."""
-    references = item.get("references")
-    full = references.get("full") if isinstance(references, Mapping) else None
-    path, hash_sign, _ = full.rpartition("#") if isinstance(full, str) else ("", "", "")
+    full = word_of(mapping_of(item.get("references")).get("full"))
+    path, hash_sign, _ = full.rpartition("#")
     return path if hash_sign and path else None
 
 
-def time_of(item: Item, name: str) -> datetime | None:
-    """Return a time, None where there is none. Raises NoIssue where it cannot be read."""
-    text = item.get(name)
-    if text is None:
-        return None
-    try:
-        found = datetime.fromisoformat(text)
-    except (ValueError, TypeError) as exc:
-        raise NoIssue(f"its {name} is no time: {start_of(repr(text), 40)}") from exc
-    if found.utcoffset() is None:
-        raise NoIssue(f"its {name} has no offset: {start_of(repr(text), 40)}")
-    return found
+def time_in(item: GitLabIssue, name: str) -> datetime | None:
+    """Return a time, None where there is none. Raises ValueError where it cannot be read."""
+    return None if item.get(name) is None else time_of(item[name], f"its {name}")
 
 
-def labels_of(item: Item) -> tuple[str, ...]:
+def labels_of(item: GitLabIssue) -> tuple[str, ...]:
     """Return the labels of an issue; they are texts, or objects where details were asked for."""
     found = item.get("labels") or ()
     names = (label.get("name") if isinstance(label, Mapping) else label for label in found)
     return tuple(name for name in names if isinstance(name, str))
 
 
-def _assignee(item: Item) -> str | None:
-    people = item.get("assignees") or [item.get("assignee")]
-    first = people[0] if isinstance(people, Sequence) and people else None
-    return _text(first.get("username")) if isinstance(first, Mapping) else None
+def _assignee(item: GitLabIssue) -> str | None:
+    people = list_of(item.get("assignees")) or [item.get("assignee")]
+    return text_of(mapping_of(people[0]).get("username"))
 
 
 def _epic(epic: object) -> str | None:
-    iid = epic.get("iid") if isinstance(epic, Mapping) else None
+    iid = mapping_of(epic).get("iid")
     return None if iid is None else f"&{iid}"
-
-
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from sortie.trackers.gitlab.issues import IssueKey, key_of_id
+from sortie.trackers.gitlab.issues import key_of_id
 
 _NAMED = re.compile(r"(?P<path>[\w.-]+)-(?P<iid>\d{1,18})", re.ASCII)
 _REFERENCE = re.compile(r"(?P<path>[\w./-]*)#(?P<iid>\d{1,18})", re.ASCII)
@@ -47,6 +47,3 @@ def _of_path(path: str, iid: int, project: int | None, root: str) -> list[Place]
 
 def _is_path(path: str) -> bool:
     return all(part.strip(".") for part in path.split("/"))
-
-
-__all__ = ["IssueKey", "Place", "places_of"]

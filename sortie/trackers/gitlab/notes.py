@@ -15,10 +15,8 @@ import re
 
 from sortie.trackers.http.markdown_code import outside_code
 
-LIMIT = 1_000_000
+NOTE_LIMIT = 1_000_000
 """Characters of a note; GitLab refuses a longer one."""
-
-_CUT = "\n\n(cut here: the text is too long for a note)"
 
 _GAP = "\u200b"
 
@@ -51,8 +49,3 @@ def original(note: str) -> str:
 
 def _outside_code(text: str, pattern: re.Pattern[str], by: str) -> str:
     return outside_code(text, lambda part: pattern.sub(by, part)) if "@" in text else text
-
-
-def cut_to(text: str, limit: int) -> str:
-    """Return a text of at most ``limit`` characters, which says where it was cut."""
-    return text if len(text) <= limit else text[: limit - len(_CUT)] + _CUT

@@ -11,10 +11,16 @@ import trio
 
 from sortie.model import TrackerError, TrackerErrorKind, same_state, state_key
 from sortie.trackers.gitlab.api import GitLabApi
-from sortie.trackers.gitlab.issues import IssueKey, IssueReader, Item, key_of, labels_of
-from sortie.trackers.gitlab.labels import OPENED
+from sortie.trackers.gitlab.issues import (
+    OPENED,
+    GitLabIssue,
+    IssueKey,
+    IssueReader,
+    key_of,
+    labels_of,
+)
 
-KNOWN_FOR = 60.0
+LABELS_LIFE = 60.0
 """Seconds for which the labels of a project are not asked for again."""
 
 
@@ -33,7 +39,7 @@ class ProjectLabels:
             return label
         return next((name for name in names if same_state(name, label)), label)
 
-    async def check(self, reader: IssueReader, item: Item) -> None:
+    async def check(self, reader: IssueReader, item: GitLabIssue) -> None:
         """Take note of an issue's label. Raises TrackerError (INVALID) where it was renamed."""
         key, labels = key_of(item), labels_of(item)
         plain = reader.labels.plain(labels)
@@ -59,7 +65,7 @@ class ProjectLabels:
     async def _names(self, project: int) -> tuple[str, ...]:
         now = trio.current_time()
         asked, names = self._known.get(project, (float("-inf"), ()))
-        if now - asked >= KNOWN_FOR:
+        if now - asked >= LABELS_LIFE:
             names = await self._api.labels(project)
             self._known[project] = now, names
         return names

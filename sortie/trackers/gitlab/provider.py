@@ -32,7 +32,7 @@ PROVIDER = Provider(
 )
 
 
-class Scope(Struct, frozen=True, kw_only=True):
+class GitLabScope(Struct, frozen=True, kw_only=True):
     """What is worked on: a project or a group, by its number once that is known, or its path."""
 
     name: str

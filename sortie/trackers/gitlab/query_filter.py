@@ -12,62 +12,20 @@ from urllib.parse import parse_qsl
 
 Params = tuple[tuple[str, str], ...]
 
-KNOWN = frozenset(
-    {
-        "assignee_id",
-        "assignee_username",
-        "author_id",
-        "author_username",
-        "confidential",
-        "created_after",
-        "created_before",
-        "due_date",
-        "epic_id",
-        "health_status",
-        "in",
-        "iteration_id",
-        "iteration_title",
-        "labels",
-        "milestone",
-        "milestone_id",
-        "my_reaction_emoji",
-        "search",
-        "weight",
-        "not[assignee_id]",
-        "not[assignee_username]",
-        "not[author_id]",
-        "not[author_username]",
-        "not[iteration_id]",
-        "not[iteration_title]",
-        "not[labels]",
-        "not[milestone]",
-        "not[milestone_id]",
-        "not[weight]",
-    }
-)
+_FILTERS = """
+assignee_id assignee_username author_id author_username confidential created_after created_before
+due_date epic_id health_status in iteration_id iteration_title labels milestone milestone_id
+my_reaction_emoji search weight not[assignee_id] not[assignee_username] not[author_id]
+not[author_username] not[iteration_id] not[iteration_title] not[labels] not[milestone]
+not[milestone_id] not[weight]
+"""
+_ACCEPTED = frozenset(_FILTERS.split())
 
-_OWN = frozenset(
-    {
-        "closed_by_id",
-        "cursor",
-        "iids",
-        "iids[]",
-        "issue_type",
-        "non_archived",
-        "not[iids]",
-        "order_by",
-        "page",
-        "pagination",
-        "per_page",
-        "private_token",
-        "scope",
-        "sort",
-        "state",
-        "updated_after",
-        "updated_before",
-        "with_labels_details",
-    }
-)
+_OWN_FILTERS = """
+closed_by_id cursor iids iids[] issue_type non_archived not[iids] order_by page pagination per_page
+private_token scope sort state updated_after updated_before with_labels_details
+"""
+_SET_BY_SORTIE = frozenset(_OWN_FILTERS.split())
 
 
 def parsed(text: str | None) -> Params:
@@ -94,9 +52,9 @@ def _pairs(text: str) -> list[tuple[str, str]]:
 
 
 def _flaw(key: str, value: str) -> str | None:
-    if key in _OWN:
+    if key in _SET_BY_SORTIE:
         return f'has "{key}", which Sortie sets by itself; leave it out'
-    if key not in KNOWN:
-        close = get_close_matches(key, KNOWN, n=1, cutoff=0.0)[0]
+    if key not in _ACCEPTED:
+        close = get_close_matches(key, _ACCEPTED, n=1, cutoff=0.0)[0]
         return f'has "{key:.80}", which GitLab would ignore, listing every issue; nearest: {close}'
     return None if value.strip() else f'has "{key}" without a value'

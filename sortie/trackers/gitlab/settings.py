@@ -12,7 +12,7 @@ from sortie.config import Finding, Frozen, TrackerSettings
 from sortie.config.values import Script, choice, whole
 from sortie.documents import Path
 from sortie.model import state_key
-from sortie.trackers.endpoints import endpoint_findings
+from sortie.trackers.endpoints import endpoint_findings, named_states
 from sortie.trackers.gitlab.query_filter import flaws
 
 API = "/api/v4"
@@ -97,14 +97,7 @@ def _project_flaw(project: str, block: GitLabSettings) -> str | None:
 
 
 def _state_findings(tracker: TrackerSettings, block: GitLabSettings) -> Iterator[Finding]:
-    named: list[tuple[Path, str]] = []
-    for key in ("active_states", "terminal_states"):
-        states = getattr(tracker, key)
-        named += [(("tracker", key, place), state) for place, state in enumerate(states)]
-    for key in ("in_progress_state", "handoff_state"):
-        if (state := getattr(tracker, key)) is not None:
-            named.append((("tracker", key), state))
-    for path, state in named:
+    for path, state in named_states(tracker):
         if (flaw := _state_flaw(path, state, block.label_prefix or "")) is not None:
             yield Finding(path=path, message=flaw)
     if tracker.active_states and not tracker.terminal_states:

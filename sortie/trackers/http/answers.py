@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct, field
-from msgspec.structs import replace
 
 from sortie.model.hiding import repr_without
 from sortie.model.texts import start_of
@@ -27,7 +26,7 @@ def has_list_at(body: Any, keys: Sequence[str]) -> bool:
     return isinstance(body, list) and all(isinstance(item, dict) for item in body)
 
 
-class Answer(Struct, frozen=True, kw_only=True):
+class HttpAnswer(Struct, frozen=True, kw_only=True):
     """A whole answer; ``headers`` have names in lower case, ``url`` is the one that was asked.
 
     ``remembered``: the server said that nothing has changed, and the body is the one it gave
@@ -53,11 +52,6 @@ class Answer(Struct, frozen=True, kw_only=True):
     def has_body(self) -> bool:
         """Whether it has a body, of which at least what was parsed is kept."""
         return bool(self.content or self._parsed)
-
-    def parsed_alone(self) -> Answer:
-        """Return it without the bytes of its body. Raises NoJson."""
-        self.json()
-        return replace(self, content=b"")
 
     def json(self) -> Any:
         """Return what the body says. Raises NoJson."""

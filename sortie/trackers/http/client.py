@@ -23,13 +23,13 @@ from sortie.model import TrackerError, TrackerErrorKind
 from sortie.model.secrets import redactor
 from sortie.model.texts import start_of
 from sortie.trackers import RateBudget
-from sortie.trackers.http.answers import Answer, NoJson, has_list_at
+from sortie.trackers.http.answers import HttpAnswer, NoJson, has_list_at
 from sortie.trackers.http.budget import Budgets, Use, retry_after, server_time
 from sortie.trackers.http.credentials import Credential
-from sortie.trackers.http.endpoint import REDIRECTS, Endpoint
+from sortie.trackers.http.endpoint import REDIRECTS, TrackerEndpoint
 from sortie.trackers.http.errors import KINDS, MAYBE_DONE, LostAnswer, chain_of, failure
 from sortie.trackers.http.etags import ETagMemory
-from sortie.trackers.http.requests import Provider, Request
+from sortie.trackers.http.requests import HttpRequest, Provider
 
 LONGEST_REQUEST = 50.0
 """Seconds from the sending of a request to the last byte of its answer."""
@@ -63,7 +63,7 @@ async def open_client(
     """
     for name in ("httpx2", "httpcore2"):  # they log addresses and headers of answers
         logging.getLogger(name).setLevel(logging.WARNING)
-    place = Endpoint.of(endpoint)
+    place = TrackerEndpoint.of(endpoint)
     no_cookies = CookieJar(DefaultCookiePolicy(allowed_domains=()))
     async with httpx2.AsyncClient(
         headers={
@@ -86,13 +86,13 @@ class HttpClient:
         self,
         client: httpx2.AsyncClient,
         provider: Provider,
-        endpoint: Endpoint,
+        endpoint: TrackerEndpoint,
         credential: Credential,
         progress: Callable[[], object],
     ) -> None:
         self._client = client
         self._provider = provider
-        self._endpoint = endpoint
+        self.endpoint = endpoint
         self._credential = credential
         self._progress = progress
         self._etags = ETagMemory()
@@ -103,12 +103,12 @@ class HttpClient:
         self.server_time: tuple[datetime, float] | None = None
 
     def __repr__(self) -> str:
-        return f"HttpClient({self._provider.name}, {self._endpoint})"
+        return f"HttpClient({self._provider.name}, {self.endpoint})"
 
     @property
-    def base(self) -> str:
-        """The endpoint, without a slash at its end."""
-        return str(self._endpoint)
+    def provider(self) -> str:
+        """The name of the provider."""
+        return self._provider.name
 
     def budgets(self) -> tuple[RateBudget, ...]:
         """Return what is known of the budgets of the credential."""
@@ -133,15 +133,7 @@ class HttpClient:
         then, at = self.server_time
         return then + timedelta(seconds=trio.current_time() - at)
 
-    def path_of(self, address: str, asked: Request) -> str | None:
-        """Return an address that the server gave as a path of the endpoint.
-
-        Where it names another server, as one behind a proxy may, the path that was ``asked`` gets
-        its query; None where it has none either.
-        """
-        return self._endpoint.path_of(address, asked)
-
-    async def ask(self, request: Request) -> Answer:
+    async def ask(self, request: HttpRequest) -> HttpAnswer:
         """Make a request and return its answer: a success, or a status that is ``wanted``.
 
         A success has JSON, or no body at all. Raises TrackerError for everything else that is
@@ -153,7 +145,7 @@ class HttpClient:
             answer = await self._signed(request)
         if request.follow and answer.status in REDIRECTS and not request.is_change:
             location = answer.headers.get("location", "")
-            path = self._endpoint.redirected(answer.url, location, self._attempt(request))
+            path = self.endpoint.redirected(answer.url, location, self._attempt(request))
             answer = await self._signed(replace(request, path=path, params=(), follow=False))
         self._progress()
         is_limit = self._provider.is_limit(answer)  # GraphQL tells of limits with 200, too
@@ -164,14 +156,14 @@ class HttpClient:
             return answer
         raise self._refusal(request, answer)
 
-    async def _signed(self, request: Request) -> Answer:
+    async def _signed(self, request: HttpRequest) -> HttpAnswer:
         """Make a request with the credential, for which that may have to ask first."""
         signed = await self._credential.headers() if request.signed else {}
         async with self._slot(request):
             return await self._answered(request, signed)
 
     @asynccontextmanager
-    async def _slot(self, request: Request) -> AsyncIterator[None]:
+    async def _slot(self, request: HttpRequest) -> AsyncIterator[None]:
         """Hold one of the slots for requests, of which a change holds none while it waits.
 
         Changes take turns: the first in line waits for the end of the gap and then for a slot, so
@@ -189,24 +181,28 @@ class HttpClient:
         finally:
             self._slots.release()
 
-    async def _answered(self, request: Request, signed: Mapping[str, str]) -> Answer:
+    async def _answered(self, request: HttpRequest, signed: Mapping[str, str]) -> HttpAnswer:
         """Return the whole answer, whatever it is; the remembered one where it is the same."""
         self._check_budget(request)
-        url = self._endpoint.url(request)
+        url = self.endpoint.url(request)
         accept = request.headers.get("Accept", "")
         key = (str(url), accept)
-        etag = self._etags.etag(key) if request.remember else None
+        known = self._etags.get(key) if request.remember else None
+        etag = None if known is None else known.headers["etag"]
         headers = {**request.headers, **signed, **({"If-None-Match": etag} if etag else {})}
         answer = await self._sent(request, url, headers)
-        self._hear(request, answer)
-        if answer.status == 304 and etag and (known := self._etags.get(key)) is not None:
+        now = trio.current_time()
+        self._budgets.heard(answer.headers, now, request.use)
+        if (there := server_time(answer.headers)) is not None:
+            self.server_time = there, now
+        if answer.status == 304 and known is not None:
             return replace(known, remembered=True)
         if request.remember and request.method == "GET" and answer.status == 200:
             self._check_json(request, answer)  # what is broken must not be remembered
             self._etags.put(key, answer)
         return answer
 
-    def _check_budget(self, request: Request) -> None:
+    def _check_budget(self, request: HttpRequest) -> None:
         now = trio.current_time()
         wait = self._budgets.wait_before(request.use, request.budget, now)
         if not wait:
@@ -220,7 +216,9 @@ class HttpClient:
             lists_only=for_lists,
         )
 
-    async def _sent(self, request: Request, url: httpx2.URL, headers: Mapping[str, str]) -> Answer:
+    async def _sent(
+        self, request: HttpRequest, url: httpx2.URL, headers: Mapping[str, str]
+    ) -> HttpAnswer:
         try:
             with trio.fail_after(LONGEST_REQUEST):
                 question = self._client.build_request(
@@ -240,14 +238,14 @@ class HttpClient:
             kind = LostAnswer if request.is_change else TrackerError
             what = f"{self._attempt(request)}: the answer took more than {LONGEST_REQUEST:g} s"
             raise kind(TrackerErrorKind.UNAVAILABLE, what) from exc
-        return Answer(
+        return HttpAnswer(
             status=reply.status_code,
             url=str(url),
             headers={name.lower(): value for name, value in reply.headers.items()},
             content=content,
         )
 
-    async def _content(self, request: Request, reply: httpx2.Response) -> bytes:
+    async def _content(self, request: HttpRequest, reply: httpx2.Response) -> bytes:
         parts, size = [], 0
         async for part in reply.aiter_bytes():
             parts.append(part)
@@ -258,13 +256,7 @@ class HttpClient:
                 raise kind(TrackerErrorKind.UNAVAILABLE, what)
         return b"".join(parts)
 
-    def _hear(self, request: Request, answer: Answer) -> None:
-        now = trio.current_time()
-        self._budgets.heard(answer.headers, now, request.use)
-        if (there := server_time(answer.headers)) is not None:
-            self.server_time = there, now
-
-    def _check_json(self, request: Request, answer: Answer) -> None:
+    def _check_json(self, request: HttpRequest, answer: HttpAnswer) -> None:
         if not answer.ok or not (answer.has_body or request.list_at is not None):
             return
         try:
@@ -279,7 +271,7 @@ class HttpClient:
             what = f"it answered something that is no list of objects: {told!r}"
             raise self.error(TrackerErrorKind.UNAVAILABLE, request, what)
 
-    def _refusal(self, request: Request, answer: Answer) -> TrackerError:
+    def _refusal(self, request: HttpRequest, answer: HttpAnswer) -> TrackerError:
         """Return an answer that is no success as an error."""
         provider = self._provider
         told = start_of(provider.told(answer), _SHOWN, self._clean)
@@ -295,31 +287,29 @@ class HttpClient:
         if answer.status in REDIRECTS:
             place = start_of(answer.headers.get("location", ""), _SHOWN, self._clean)
             text, kind = f"{what}, a redirect to {place}", TrackerErrorKind.CLOSED
+        error: type[TrackerError] = TrackerError
         if request.is_change and answer.status in MAYBE_DONE:
-            return LostAnswer(kind, text, retry_after=_said(answer))
-        return TrackerError(kind, text, retry_after=_said(answer))
+            error = LostAnswer
+        wait = retry_after(answer.headers) if answer.status >= 500 else None
+        return error(kind, text, retry_after=wait)
 
-    def _limit(self, answer: Answer, text: str) -> TrackerError:
+    def _limit(self, answer: HttpAnswer, text: str) -> TrackerError:
         wait = self._budgets.wait_of(answer.headers)
         return TrackerError(TrackerErrorKind.UNAVAILABLE, text, retry_after=wait)
 
-    def limit_error(self, request: Request, answer: Answer, told: str = "") -> TrackerError:
+    def limit_error(self, request: HttpRequest, answer: HttpAnswer, told: str = "") -> TrackerError:
         """Return an answer that looks like a success as a refusal for too many requests."""
         text = f"{self._attempt(request)}: it takes no more requests now"
         told = start_of(told, _SHOWN, self._clean)
         return self._limit(answer, self._clean(f"{text}: {told}" if told else text))
 
-    def error(self, kind: TrackerErrorKind, request: Request, told: str) -> TrackerError:
+    def error(self, kind: TrackerErrorKind, request: HttpRequest, told: str) -> TrackerError:
         """Return what an answer that looks like a success says, as an error."""
         told = start_of(told, _SHOWN, self._clean)
         return TrackerError(kind, self._clean(f"{self._attempt(request)}: {told}"))
 
-    def _attempt(self, request: Request) -> str:
-        return f"{request.what} ({self._provider.name} at {self._endpoint.host})"
+    def _attempt(self, request: HttpRequest) -> str:
+        return f"{request.what} ({self._provider.name} at {self.endpoint.host})"
 
     def _clean(self, text: str) -> str:
         return redactor(self._credential.secrets)(text)
-
-
-def _said(answer: Answer) -> float | None:
-    return retry_after(answer.headers) if answer.status >= 500 else None

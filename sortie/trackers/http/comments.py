@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 from sortie.trackers.http.errors import LostAnswer
 from sortie.trackers.http.markdown_code import outside_code
@@ -39,8 +40,6 @@ def is_marked(body: str, key: str) -> bool:
 
 _MENTION = re.compile(r"(?<![\w`])@(?=[A-Za-z0-9_])")
 
-_SHORTENED = "\n\n[...] (shortened; the whole text is in the log of Sortie)"
-
 
 def harmless_mentions(body: str) -> str:
     """Return a body in which no ``@name`` calls anybody: an invisible mark stands behind the ``@``.
@@ -51,21 +50,31 @@ def harmless_mentions(body: str) -> str:
     return outside_code(body, lambda text: _MENTION.sub("@\u200b", text)) if "@" in body else body
 
 
-def shortened(body: str, limit: int) -> str:
-    """Return a body of at most so many characters, with a note where it was longer."""
-    if len(body) <= limit:
-        return body
-    return body[: limit - len(_SHORTENED)] + _SHORTENED
+_SHORTENED = "\n\n[...] (shortened; the whole text is in the log of Sortie)"
+
+TextT = TypeVar("TextT")
 
 
-def harmless_within(body: str, limit: int) -> str:
-    """Return a body of at most so many characters in which no ``@name`` calls anybody.
+def fitted(
+    body: str, limit: int, convert: Callable[[str], TextT], size: Callable[[TextT], int]
+) -> TextT:
+    """Return a body as it is sent, cut with a note where it would be longer than the limit.
 
-    It is cut first: a cut may take the end of a piece of code, which is then none.
+    It is cut before it is converted, as a cut may take the end of a piece of code: by whole lines
+    if that is possible, with a code block closed.
     """
-    text = harmless_mentions(shortened(body, limit))
-    extra = len(text) - limit
-    return text if extra <= 0 else harmless_mentions(shortened(body, limit - extra))
+    length = min(len(body), limit)
+    while True:
+        kept = body[:length]
+        if length < len(body):
+            if "\n" in kept[length // 2 :]:
+                kept = kept.rpartition("\n")[0]
+            kept += ("\n```" if kept.count("```") % 2 else "") + _SHORTENED
+        converted = convert(kept)
+        found = size(converted)
+        if found <= limit or not length:
+            return converted
+        length = min(length - 1, length * limit // found * 19 // 20)
 
 
 def _plain(key: str) -> str:

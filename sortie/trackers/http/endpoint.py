@@ -6,19 +6,19 @@ import httpx2
 
 from sortie.model import TrackerError, TrackerErrorKind
 from sortie.trackers.endpoints import is_endpoint
-from sortie.trackers.http.requests import Request
+from sortie.trackers.http.requests import HttpRequest
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
-class Endpoint:
+class TrackerEndpoint:
     """An address to which paths are added; nothing leads away from its server."""
 
     def __init__(self, base: httpx2.URL) -> None:
         self._base = base
 
     @staticmethod
-    def of(address: str) -> Endpoint:
+    def of(address: str) -> TrackerEndpoint:
         """Return the endpoint of an address. Raises TrackerError (INVALID) where it is none."""
         try:
             base = httpx2.URL(address.rstrip("/"))
@@ -28,7 +28,7 @@ class Endpoint:
             shown = str(base.copy_with(userinfo=b"", query=None, fragment=None))
             what = f"tracker.endpoint: {shown!r} is no address of a server"
             raise TrackerError(TrackerErrorKind.INVALID, what)
-        return Endpoint(base)
+        return TrackerEndpoint(base)
 
     def __str__(self) -> str:
         return str(self._base)
@@ -38,7 +38,7 @@ class Endpoint:
         """The name or address of the server."""
         return self._base.host
 
-    def url(self, request: Request) -> httpx2.URL:
+    def url(self, request: HttpRequest) -> httpx2.URL:
         """Return the address of a request. Raises TrackerError for one of another server."""
         if request.from_root:
             url = self._base.copy_with(raw_path=request.path.encode())
@@ -51,8 +51,12 @@ class Endpoint:
             raise TrackerError(TrackerErrorKind.CLOSED, what)
         return url
 
-    def path_of(self, address: str, asked: Request) -> str | None:
-        """See ``HttpClient.path_of``."""
+    def path_of(self, address: str, asked: HttpRequest) -> str | None:
+        """Return an address that the server gave as a path of the endpoint.
+
+        Where it names another server, as one behind a proxy may, the path that was ``asked`` gets
+        its query; None where it has none either.
+        """
         try:
             url = self._base.join(address)
         except httpx2.InvalidURL:

@@ -7,9 +7,9 @@ import re
 from collections.abc import Callable
 
 from sortie.model import TrackerError, TrackerErrorKind
-from sortie.trackers.http.answers import Answer
+from sortie.trackers.http.answers import HttpAnswer
 from sortie.trackers.http.client import HttpClient
-from sortie.trackers.http.requests import Request
+from sortie.trackers.http.requests import HttpRequest
 
 PAGES = 2000
 """Pages of one list; a list with more is an error, as a shorter one would hide issues."""
@@ -20,8 +20,8 @@ _NEXT = re.compile(r';\s*rel\s*=\s*"?[^";]*\bnext\b', re.IGNORECASE)
 
 async def walk(
     client: HttpClient,
-    first: Request,
-    take: Callable[[Answer], Request | None],
+    first: HttpRequest,
+    take: Callable[[HttpAnswer], HttpRequest | None],
     limit: int = PAGES,
 ) -> None:
     """Ask for page after page; ``take`` reads one and returns the question for the next, or None.
@@ -29,7 +29,7 @@ async def walk(
     Raises TrackerError where a page fails, comes twice, or there is no end.
     """
     asked: set[str] = set()
-    request: Request | None = first
+    request: HttpRequest | None = first
     while request is not None:
         question = json.dumps([request.path, list(request.params), request.body])
         if question in asked:
@@ -40,16 +40,16 @@ async def walk(
         request = take(await client.ask(request))
 
 
-def next_link(client: HttpClient, request: Request, answer: Answer) -> Request | None:
+def next_link(client: HttpClient, request: HttpRequest, answer: HttpAnswer) -> HttpRequest | None:
     """Return the question for the page that the ``Link`` header calls ``next``, or None."""
     for found in _LINK.finditer(answer.headers.get("link", "")):
         if _NEXT.search(found[2]):
-            path = client.path_of(found[1], request)
+            path = client.endpoint.path_of(found[1], request)
             if path is None:
                 raise _endless(request, "the address of its next page makes no sense")
             return request.page(path, ())
     return None
 
 
-def _endless(request: Request, why: str) -> TrackerError:
+def _endless(request: HttpRequest, why: str) -> TrackerError:
     return TrackerError(TrackerErrorKind.UNAVAILABLE, f"{request.what}: {why}")

@@ -10,13 +10,13 @@ from msgspec.structs import replace
 
 from sortie.model import TrackerErrorKind
 from sortie.model.hiding import repr_without
-from sortie.trackers.http.answers import Answer, NoJson
+from sortie.trackers.http.answers import HttpAnswer, NoJson
 from sortie.trackers.http.budget import BudgetHeaders, Use
 
 Params = Sequence[tuple[str, str | int]]
 
 
-class Request(Struct, frozen=True, kw_only=True):
+class HttpRequest(Struct, frozen=True, kw_only=True):
     """One question or change.
 
     ``path`` begins with ``/`` and is added to the endpoint as it is, or to its server where it is
@@ -51,12 +51,12 @@ class Request(Struct, frozen=True, kw_only=True):
         """Whether it changes something, so that a lost answer has to be looked for."""
         return self.use is Use.WRITE
 
-    def page(self, path: str, params: Params) -> Request:
+    def page(self, path: str, params: Params) -> HttpRequest:
         """Return the same question for another page."""
         return replace(self, path=path, params=params)
 
 
-def told_in_json(answer: Answer) -> str:
+def told_in_json(answer: HttpAnswer) -> str:
     """Return what an answer says about its error, in the shapes that providers use."""
     try:
         body = answer.json()
@@ -83,7 +83,7 @@ def _texts_in(body: Any) -> list[str]:
     return [text for text in found if text.strip()]
 
 
-def _is_429(answer: Answer) -> bool:
+def _is_429(answer: HttpAnswer) -> bool:
     return answer.status == 429
 
 
@@ -99,9 +99,9 @@ class Provider(Struct, frozen=True, kw_only=True):
     name: str
     headers: Mapping[str, str] = field(default_factory=dict)
     kinds: Mapping[int, TrackerErrorKind] = field(default_factory=dict)
-    kind_of: Callable[[Answer], TrackerErrorKind | None] = lambda _answer: None
+    kind_of: Callable[[HttpAnswer], TrackerErrorKind | None] = lambda _answer: None
     budgets: Sequence[BudgetHeaders] = ()
-    is_limit: Callable[[Answer], bool] = _is_429
-    told: Callable[[Answer], str] = told_in_json
+    is_limit: Callable[[HttpAnswer], bool] = _is_429
+    told: Callable[[HttpAnswer], str] = told_in_json
     at_once: int = 4
     change_gap: float = 0.0

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from sortie.trackers.jira.adf_line import Line, card, picture
+from sortie.trackers.jira.adf_line import AdfLine, card, picture
 from sortie.trackers.jira.adf_nodes import (
     attribute_of,
     children_of,
@@ -52,7 +52,7 @@ def _blocks(nodes: Iterable[object], depth: int) -> str:
 
 
 def _paragraph(nodes: Sequence[object]) -> str:
-    return Line(breaks="\n").of(nodes)
+    return AdfLine(breaks="\n").of(nodes)
 
 
 def _block(node: object, depth: int) -> str:
@@ -62,7 +62,7 @@ def _block(node: object, depth: int) -> str:
         case "paragraph" | "caption":
             return _paragraph(children_of(node))
         case "heading":
-            title = Line(breaks=" ").of(children_of(node))
+            title = AdfLine(breaks=" ").of(children_of(node))
             return f"{'#' * _level(node)} {title}" if title.strip() else ""
         case "codeBlock":
             return _code_block(node)
@@ -183,7 +183,7 @@ def _table(node: object) -> str:
 
 
 def _cell(node: object) -> str:
-    parts = [Line(breaks="<br>", in_table=True).of(line) for line in _inline_lines(node, 0)]
+    parts = [AdfLine(breaks="<br>", in_table=True).of(line) for line in _inline_lines(node, 0)]
     return "<br>".join(part for part in parts if part)
 
 

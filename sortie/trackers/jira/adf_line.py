@@ -47,7 +47,7 @@ def _date(node: object) -> str:
         return told
 
 
-class _Run(Struct, frozen=True):
+class _TextRun(Struct, frozen=True):
     """Neighbouring text with the same marks; ``text`` is Markdown already where ``is_done``."""
 
     text: str
@@ -57,7 +57,7 @@ class _Run(Struct, frozen=True):
 
 
 @dataclass(slots=True)
-class Line:
+class AdfLine:
     """Inline nodes on their way to Markdown; ``breaks`` stands for a line's end."""
 
     breaks: str
@@ -77,27 +77,29 @@ class Line:
             return re.sub(r"[ \t]+(?=\n|$)", "", self._out).strip("\n")
         return self._out.strip().replace("\n", self.breaks)
 
-    def _run(self, node: object) -> _Run:
+    def _run(self, node: object) -> _TextRun:
         match kind_of(node):
             case "text":
                 return _text_run(node)
             case "hardBreak":
-                return _Run("\n")
+                return _TextRun("\n")
             case "mention":
-                return _Run("@" + (attribute_of(node, "text", "id") or "unknown").removeprefix("@"))
+                return _TextRun(
+                    "@" + (attribute_of(node, "text", "id") or "unknown").removeprefix("@")
+                )
             case "emoji":
-                return _Run(attribute_of(node, "text", "shortName") or ":emoji:")
+                return _TextRun(attribute_of(node, "text", "shortName") or ":emoji:")
             case "date":
-                return _Run(_date(node))
+                return _TextRun(_date(node))
             case "status" | "placeholder":
-                return _Run(attribute_of(node, "text"))
+                return _TextRun(attribute_of(node, "text"))
             case "inlineCard":
-                return _Run(card(node), is_done=True)
+                return _TextRun(card(node), is_done=True)
             case "mediaInline":
-                return _Run(picture(node), is_done=True)
-        return _Run(" ".join(words_in(node)) or name_of_unknown(node))
+                return _TextRun(picture(node), is_done=True)
+        return _TextRun(" ".join(words_in(node)) or name_of_unknown(node))
 
-    def _rendered(self, run: _Run, following: str) -> str:
+    def _rendered(self, run: _TextRun, following: str) -> str:
         if run.is_done:
             return self._in_cell(run.text)
         if "code" in run.marks:
@@ -136,7 +138,7 @@ def _is_word(character: str) -> bool:
     return character.isalnum() or character == "_"
 
 
-def _text_run(node: object) -> _Run:
+def _text_run(node: object) -> _TextRun:
     marks, target = set(), ""
     told = node.get("marks") if isinstance(node, dict) else None
     for mark in told if isinstance(told, list) else ():
@@ -145,11 +147,11 @@ def _text_run(node: object) -> _Run:
             marks.add(kind)
         elif kind == "link" and is_harmless_link(url := attribute_of(mark, "href")):
             target = url
-    return _Run(raw_text_of(node), frozenset(marks), target)
+    return _TextRun(raw_text_of(node), frozenset(marks), target)
 
 
-def _merged(runs: Iterable[_Run]) -> list[_Run]:
-    merged: list[_Run] = []
+def _merged(runs: Iterable[_TextRun]) -> list[_TextRun]:
+    merged: list[_TextRun] = []
     for run in runs:
         last = merged[-1] if merged else None
         if (
@@ -157,7 +159,7 @@ def _merged(runs: Iterable[_Run]) -> list[_Run]:
             and (last.marks, last.target) == (run.marks, run.target)
             and not (last.is_done or run.is_done)
         ):
-            merged[-1] = _Run(last.text + run.text, run.marks, run.target)
+            merged[-1] = _TextRun(last.text + run.text, run.marks, run.target)
         elif run.text:
             merged.append(run)
     return merged

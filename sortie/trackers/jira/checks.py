@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
-
-import trio
 
 from sortie.model import TrackerError, TrackerErrorKind, state_key
 from sortie.model.checks import Check, CheckResult, failed, passed, warned
 from sortie.trackers import TrackerStates
+from sortie.trackers.http.checks import budget_check, clock_check
 from sortie.trackers.http.client import HttpClient
-from sortie.trackers.http.requests import Request
+from sortie.trackers.http.json_values import list_of, mapping_of, word_of
+from sortie.trackers.http.requests import HttpRequest
 from sortie.trackers.jira import jql
-from sortie.trackers.jira.fields import list_of, mapping_of, word_of
 from sortie.trackers.jira.site import SiteMemory, unknown_states
 
-_CLOCK = timedelta(minutes=2)
 _NEEDED = {
     "BROWSE_PROJECTS": "Browse projects",
     "TRANSITION_ISSUES": "Transition issues",
@@ -41,60 +38,34 @@ class JiraChecks:
         self._filter = query_filter
         self._blocked_by = blocked_by
 
-    def all(self) -> Sequence[Check]:
+    def checks(self) -> Sequence[Check]:
         """Return them in the order in which faults have to be mended."""
+        address = (
+            "look at tracker.endpoint: the address of the site, or of the cloud's gateway with the "
+            "site's id, and whether it can be reached from here"
+        )
+        key = (
+            "look at tracker.api_key: email:token for the cloud, a personal access token or "
+            "user:password for a data center; a token of the cloud lives a year"
+        )
+        project = "look at tracker.project, and whether the account may browse it"
+        query = "mend tracker.query_filter; it is a condition of JQL without ORDER BY"
         return (
-            Check(
-                name="reach",
-                ask=self._reach,
-                remedy="look at tracker.endpoint: the address of the site, or of the cloud's "
-                "gateway with the site's id, and whether it can be reached from here",
-            ),
-            Check(name="clock", ask=self._clock, needs=("reach",)),
-            Check(
-                name="credential",
-                ask=self._credential,
-                needs=("reach",),
-                remedy="look at tracker.api_key: email:token for the cloud, a personal access "
-                "token or user:password for a data center; a token of the cloud lives a year",
-            ),
-            Check(
-                name="project",
-                ask=self._project,
-                needs=("credential",),
-                remedy="look at tracker.project, and whether the account may browse it",
-            ),
+            Check(name="reach", ask=self._reach, remedy=address),
+            clock_check(self._client),
+            Check(name="credential", ask=self._credential, needs=("reach",), remedy=key),
+            Check(name="project", ask=self._project, needs=("credential",), remedy=project),
             Check(name="write", ask=self._write, needs=("project",)),
             Check(name="states", ask=self._check_states, needs=("project",)),
             Check(name="links", ask=self._links, needs=("credential",)),
-            Check(
-                name="filter",
-                ask=self._check_filter,
-                needs=("project",),
-                remedy="mend tracker.query_filter; it is a condition of JQL without ORDER BY",
-            ),
-            Check(name="budget", ask=self._budget, needs=("credential",)),
+            Check(name="filter", ask=self._check_filter, needs=("project",), remedy=query),
+            budget_check(self._client, "credential"),
         )
 
     async def _reach(self) -> CheckResult:
         server = await self._memory.server()
         version = f" {server.version}" if server.version else ""
         return passed(f"{server.edition.name}{version} answers; people see it at {server.browse}")
-
-    async def _clock(self) -> CheckResult:
-        heard = self._client.server_time
-        if heard is None:
-            return warned(
-                "its answers tell no time, so that changes are looked for further back", ""
-            )
-        ago = timedelta(seconds=trio.current_time() - heard[1])
-        apart = abs(datetime.now(UTC) - (heard[0] + ago))
-        if apart > _CLOCK:
-            return warned(
-                f"the clocks are {apart.total_seconds():.0f} s apart; Sortie goes by the server's",
-                "set this machine's clock, so that times in logs mean the same",
-            )
-        return passed("the clocks agree")
 
     async def _credential(self) -> CheckResult:
         me = await self._memory.me((await self._memory.server()).edition)
@@ -109,7 +80,7 @@ class JiraChecks:
         params = [("projectKey", site.project.key)]
         if site.server.edition.api.endswith("/3"):  # which wants to be told, and the other does not
             params.append(("permissions", ",".join(_NEEDED)))
-        request = Request(
+        request = HttpRequest(
             path=f"{site.edition.api}/mypermissions",
             what="cannot ask what the key may do",
             params=params,
@@ -138,7 +109,7 @@ class JiraChecks:
 
     async def _links(self) -> CheckResult:
         site = await self._memory.get()
-        request = Request(
+        request = HttpRequest(
             path=f"{site.edition.api}/issueLinkType",
             what="cannot ask for the types of links",
             wanted=frozenset({404}),
@@ -164,7 +135,7 @@ class JiraChecks:
         if not site.edition.api.endswith("/3"):
             await self._search_one(site.edition.api, query)
             return passed("the filter is understood")
-        request = Request(
+        request = HttpRequest(
             method="POST",
             path=f"{site.edition.api}/jql/parse",
             what="cannot have the filter checked",
@@ -172,7 +143,7 @@ class JiraChecks:
             body={"queries": [query]},
         )
         told = mapping_of((await self._client.ask(request)).json())
-        errors = [e for q in map(mapping_of, list_of(told.get("queries"))) for e in errors_of(q)]
+        errors = [e for q in map(mapping_of, list_of(told.get("queries"))) for e in _errors_of(q)]
         if errors:
             raise TrackerError(TrackerErrorKind.INVALID, f"tracker.query_filter: {errors[0]}")
         return passed("the filter is understood")
@@ -180,16 +151,11 @@ class JiraChecks:
     async def _search_one(self, api: str, query: str) -> None:
         body = {"jql": query, "fields": ["summary"], "maxResults": 1, "startAt": 0}
         what = "cannot search with tracker.query_filter"
-        await self._client.ask(Request(method="POST", path=f"{api}/search", what=what, body=body))
-
-    async def _budget(self) -> CheckResult:
-        budgets = self._client.budgets()
-        if not budgets:
-            return passed("its answers speak of no limit of requests")
-        told = (f"{b.remaining} of {b.limit or 'an unknown number of'} {b.name}" for b in budgets)
-        return passed(f"there are left: {', '.join(told)}")
+        await self._client.ask(
+            HttpRequest(method="POST", path=f"{api}/search", what=what, body=body)
+        )
 
 
-def errors_of(query: object) -> list[str]:
+def _errors_of(query: object) -> list[str]:
     """Return what is wrong with a query that was checked."""
     return [word_of(error) for error in list_of(mapping_of(query).get("errors"))]

@@ -13,17 +13,21 @@ from typing import Any
 
 from msgspec import Struct
 
-from sortie.model import Comment, Issue, TrackerError
-from sortie.trackers.http.answers import Answer
+from sortie.model import Comment, Issue
+from sortie.trackers.http.answers import HttpAnswer
 from sortie.trackers.http.budget import Use
 from sortie.trackers.http.client import HttpClient, segment
+from sortie.trackers.http.comments import fitted
+from sortie.trackers.http.json_values import list_of, mapping_of, time_of, word_of
 from sortie.trackers.http.pages import walk
-from sortie.trackers.http.requests import Params, Request
-from sortie.trackers.jira.editions import TEXT_LIMIT, Cloud, Edition, limited_text
-from sortie.trackers.jira.fields import list_of, mapping_of, time_of, word_of
+from sortie.trackers.http.requests import HttpRequest, Params
+from sortie.trackers.jira.editions import Cloud, Edition
 from sortie.trackers.jira.site import Site, person_of
 
 PROPERTY = "sortie"
+
+JIRA_COMMENT_LIMIT = 32_767
+"""Characters of a comment as it is sent; longer ones are refused."""
 
 _PAGE = 100
 _LOOKED_AT = 50  # newest comments, among which a lost one is looked for
@@ -43,11 +47,11 @@ async def read_comments(
     what = f"cannot read the comments on {issue.identifier}"
     found: dict[str, Mapping[str, Any]] = {}
 
-    def page(start: int) -> Request:
+    def page(start: int) -> HttpRequest:
         params: Params = [("startAt", start), ("maxResults", _PAGE), ("orderBy", "created")]
-        return Request(path=path, what=what, params=params, list_at=("comments",))
+        return HttpRequest(path=path, what=what, params=params, list_at=("comments",))
 
-    def take(answer: Answer) -> Request | None:
+    def take(answer: HttpAnswer) -> HttpRequest | None:
         told = mapping_of(answer.json())
         comments = [mapping_of(it) for it in list_of(told.get("comments"))]
         found.update({word_of(it.get("id")): it for it in comments})
@@ -71,7 +75,7 @@ def _comment(told: Mapping[str, Any], edition: Edition) -> Comment:
     name = word_of(author.get("displayName")) or word_of(author.get("name")) or "somebody"
     try:
         created = time_of(told.get("created"), "created")
-    except TrackerError:
+    except ValueError:
         created = None
     return Comment(author=name, body=edition.read_text(told.get("body")), created_at=created)
 
@@ -90,7 +94,7 @@ class NewComment(Struct, frozen=True, kw_only=True):
         """Make it. Raises TrackerError, LostAnswer where it may have been made."""
         properties = [] if self.key is None else [{"key": PROPERTY, "value": self.key}]
         await self.client.ask(
-            Request(
+            HttpRequest(
                 method="POST",
                 path=comments_path(self.site.edition, self.issue.id),
                 what=f"cannot comment on {self.issue.identifier}",
@@ -124,7 +128,7 @@ class NewComment(Struct, frozen=True, kw_only=True):
     async def _page(self, params: list[tuple[str, str | int]]) -> Mapping[str, Any]:
         if not isinstance(self.site.edition, Cloud):
             params = [*params, ("expand", "properties")]
-        request = Request(
+        request = HttpRequest(
             path=comments_path(self.site.edition, self.issue.id),
             what=f"cannot look for a comment on {self.issue.identifier}",
             params=params,
@@ -134,7 +138,7 @@ class NewComment(Struct, frozen=True, kw_only=True):
 
     async def _with_properties(self, comments: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         ids = {int(i) for it in comments if (i := word_of(it.get("id"))).isdecimal()}
-        request = Request(
+        request = HttpRequest(
             method="POST",
             path=f"{self.site.edition.api}/comment/list",
             what=f"cannot look for a comment on {self.issue.identifier}",
@@ -154,15 +158,14 @@ class NewComment(Struct, frozen=True, kw_only=True):
     def _is_same(self, told: Mapping[str, Any]) -> bool:
         """Tell whether a comment without properties says the same, by us, since the first try."""
         read = self.site.edition.read_text
-        created = told.get("created")
-        since = self.not_before
-        if since is None or not isinstance(created, str):
+        if self.not_before is None:
             return False
-        return (
-            person_of(told.get("author")).id == self.site.me.id
-            and read(told.get("body")) == read(self.body)
-            and time_of(created, "a comment's time") >= since - _SKEW
-        )
+        try:
+            is_since = time_of(told.get("created"), "created") >= self.not_before - _SKEW
+        except ValueError:
+            return False
+        is_ours = person_of(told.get("author")).id == self.site.me.id
+        return is_since and is_ours and read(told.get("body")) == read(self.body)
 
 
 def body_of(edition: Edition, markdown: str) -> object:
@@ -171,4 +174,4 @@ def body_of(edition: Edition, markdown: str) -> object:
     def size(text: object) -> int:
         return len(text) if isinstance(text, str) else len(json.dumps(text))
 
-    return limited_text(markdown, TEXT_LIMIT, edition.write_text, size)
+    return fitted(markdown, JIRA_COMMENT_LIMIT, edition.write_text, size)

@@ -5,25 +5,23 @@ Both tell of issues in the same form; paths, pages, and the formats of texts dif
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from sortie.model import IssueId, TrackerError, TrackerErrorKind
-from sortie.trackers.http.answers import Answer
+from sortie.trackers.http.answers import HttpAnswer
 from sortie.trackers.http.budget import Use
 from sortie.trackers.http.client import HttpClient, segment
+from sortie.trackers.http.json_values import list_of, mapping_of, word_of
 from sortie.trackers.http.pages import walk
-from sortie.trackers.http.requests import Request
+from sortie.trackers.http.requests import HttpRequest
 from sortie.trackers.jira import adf, jql, wiki
-from sortie.trackers.jira.fields import FIELDS, list_of, mapping_of, word_of
+from sortie.trackers.jira.fields import JIRA_FIELDS
 
 PAGE = 100
 
 RECONCILED = 50
 """Issues that Jira Cloud brings up to date in a search, at most."""
-
-TEXT_LIMIT = 32_767
-"""Characters of a comment as it is sent; longer ones are refused."""
 
 _OVERLAP = 10  # issues of the page before that are asked for again, as some leave meanwhile
 _RESTARTS = 3
@@ -64,16 +62,16 @@ class Cloud(Edition):
         self, client: HttpClient, query: str, what: str, current: Sequence[IssueId] = ()
     ) -> list[object]:
         """See Edition."""
-        body: dict[str, Any] = {"jql": query, "fields": list(FIELDS), "maxResults": PAGE}
+        body: dict[str, Any] = {"jql": query, "fields": list(JIRA_FIELDS), "maxResults": PAGE}
         numbers = [int(issue_id) for issue_id in current if issue_id.isdecimal()]
         if numbers:  # the same on every page
             body["reconcileIssues"] = numbers[-RECONCILED:]
-        first = Request(
+        first = HttpRequest(
             method="POST", path=f"{self.api}/search/jql", what=what, body=body, use=Use.LIST
         )
         found: list[object] = []
 
-        def take(answer: Answer) -> Request | None:
+        def take(answer: HttpAnswer) -> HttpRequest | None:
             page = mapping_of(answer.json())
             found.extend(_issues_in(client, first, page))
             token = page.get("nextPageToken")
@@ -84,8 +82,8 @@ class Cloud(Edition):
                 return None
             return first_with(nextPageToken=token)
 
-        def first_with(**more: object) -> Request:
-            return Request(
+        def first_with(**more: object) -> HttpRequest:
+            return HttpRequest(
                 method="POST",
                 path=first.path,
                 what=what,
@@ -103,11 +101,11 @@ class Cloud(Edition):
         found: list[object] = []
         failed: dict[IssueId, TrackerError] = {}
         for some in _parts(list(ids), PAGE):
-            request = Request(
+            request = HttpRequest(
                 method="POST",
                 path=f"{self.api}/issue/bulkfetch",
                 what=f"cannot read {_named(some)}",
-                body={"issueIdsOrKeys": some, "fields": list(FIELDS)},
+                body={"issueIdsOrKeys": some, "fields": list(JIRA_FIELDS)},
             )
             told = mapping_of((await client.ask(request)).json())
             found += _issues_in(client, request, told)
@@ -152,13 +150,13 @@ class DataCenter(Edition):
         found: list[object] = []
         totals: list[int] = []
 
-        def page(start: int) -> Request:
-            body = {"jql": query, "fields": list(FIELDS), "maxResults": PAGE, "startAt": start}
-            return Request(
+        def page(start: int) -> HttpRequest:
+            body = {"jql": query, "fields": list(JIRA_FIELDS), "maxResults": PAGE, "startAt": start}
+            return HttpRequest(
                 method="POST", path=f"{self.api}/search", what=what, body=body, use=Use.LIST
             )
 
-        def take(answer: Answer) -> Request | None:
+        def take(answer: HttpAnswer) -> HttpRequest | None:
             told = mapping_of(answer.json())
             issues = _issues_in(client, page(0), told)
             start, total = told.get("startAt"), told.get("total")
@@ -197,13 +195,13 @@ class DataCenter(Edition):
         return _each_once(found), {}
 
     async def _several(self, client: HttpClient, ids: Sequence[IssueId]) -> Iterable[object]:
-        request = Request(
+        request = HttpRequest(
             method="POST",
             path=f"{self.api}/search",
             what=f"cannot read {_named(ids)}",
             body={
                 "jql": jql.query(jql.one_of("id", ids)),
-                "fields": list(FIELDS),
+                "fields": list(JIRA_FIELDS),
                 "maxResults": PAGE,
                 "startAt": 0,
             },
@@ -234,41 +232,17 @@ class _Shifted(Exception):
     """More issues have left a list while it was read than its pages overlap."""
 
 
-def issue_request(edition: Edition, name: str, what: str) -> Request:
+def issue_request(edition: Edition, name: str, what: str) -> HttpRequest:
     """Return the question for one issue by id or key; a 404 comes back as an answer."""
-    return Request(
+    return HttpRequest(
         path=f"{edition.api}/issue/{segment(name)}",
         what=what,
-        params=[("fields", ",".join(FIELDS))],
+        params=[("fields", ",".join(JIRA_FIELDS))],
         wanted=frozenset({404}),
     )
 
 
-def limited_text(
-    markdown: str, limit: int, convert: Callable[[str], object], size: Callable[[object], int]
-) -> object:
-    """Return Markdown converted, cut so that what is sent is no longer than Jira takes."""
-    length = min(len(markdown), limit)  # no format of Jira's is shorter than Markdown by much
-    while True:
-        kept = markdown if length == len(markdown) else _cut(markdown, length)
-        left = len(markdown) - len(kept)
-        note = f"\n\nSortie left out {left} characters, as Jira takes no longer comment."
-        converted = convert(kept if kept is markdown else kept + note)
-        found = size(converted)
-        if found <= limit:
-            return converted
-        length = min(length - 1, length * limit // found * 19 // 20)
-
-
-def _cut(text: str, length: int) -> str:
-    """Return the beginning of a text, by whole lines if it can, with its code blocks closed."""
-    kept = text[: max(length, 0)]
-    if "\n" in kept[len(kept) // 2 :]:
-        kept = kept.rpartition("\n")[0]
-    return kept + ("\n```" if kept.count("```") % 2 else "")
-
-
-def _issues_in(client: HttpClient, request: Request, page: Mapping[str, Any]) -> list[object]:
+def _issues_in(client: HttpClient, request: HttpRequest, page: Mapping[str, Any]) -> list[object]:
     issues = page.get("issues")
     if not isinstance(issues, list):
         raise client.error(TrackerErrorKind.UNAVAILABLE, request, "the answer has no issues")

@@ -10,25 +10,17 @@ from typing import Any
 from msgspec import Struct
 
 from sortie.model import Blocker, Issue, IssueId, TrackerError, TrackerErrorKind, state_key
-from sortie.model.texts import start_of
 from sortie.trackers import TrackerStates
+from sortie.trackers.http.json_values import list_of, mapping_of, text_of, time_of, word_of
 
-FIELDS = (
-    "summary",
-    "description",
-    "status",
-    "priority",
-    "labels",
-    "assignee",
-    "issuetype",
-    "parent",
-    "issuelinks",
-    "created",
-    "updated",
-    "project",
+_ASKED_FOR = (
+    "summary description status priority labels assignee issuetype parent issuelinks created "
+    "updated project"
 )
+JIRA_FIELDS = tuple(_ASKED_FOR.split())
+"""The fields of an issue that are asked for."""
 
-PRIORITIES: Mapping[str, int] = {
+USUAL_PRIORITIES: Mapping[str, int] = {
     **dict.fromkeys(("highest", "blocker", "critical"), 1),
     **dict.fromkeys(("high", "major"), 2),
     **dict.fromkeys(("medium", "normal"), 3),
@@ -47,7 +39,7 @@ class FieldRules(Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class JiraIssue:
     """What an answer told of an issue.
 
     ``issue`` is None where it cannot be read, and ``error`` says why. ``project_id`` is where it
@@ -62,8 +54,15 @@ class Entry:
     issue: Issue | None
     error: TrackerError | None = field(default=None, compare=False)
 
+    @property
+    def readable(self) -> Issue:
+        """The issue. Raises TrackerError (INVALID) where it cannot be read."""
+        if self.issue is None:
+            raise self.error or AssertionError
+        return self.issue
 
-def entry_of(item: object, rules: FieldRules, known: Entry | None = None) -> Entry:
+
+def jira_issue(item: object, rules: FieldRules, known: JiraIssue | None = None) -> JiraIssue:
     """Return what an item of an answer tells; ``known`` is what was known of the issue before.
 
     Raises TrackerError (INVALID) where not even its id can be read.
@@ -76,17 +75,17 @@ def entry_of(item: object, rules: FieldRules, known: Entry | None = None) -> Ent
     project_id = word_of(mapping_of(fields.get("project")).get("id"))
     try:
         issue = _issue(issue_id, key, fields, rules, known)
-    except TrackerError as exc:
-        return Entry(
+    except ValueError as exc:
+        return JiraIssue(
             id=IssueId(issue_id),
             key=key,
             project_id=project_id,
             updated=None,
             blocking_state=None,
             issue=None,
-            error=exc,
+            error=_invalid(f"{key or issue_id}: {exc}"),
         )
-    return Entry(
+    return JiraIssue(
         id=issue.id,
         key=key,
         project_id=project_id,
@@ -97,17 +96,17 @@ def entry_of(item: object, rules: FieldRules, known: Entry | None = None) -> Ent
 
 
 def _issue(
-    issue_id: str, key: str, fields: Mapping[str, Any], rules: FieldRules, known: Entry | None
+    issue_id: str, key: str, fields: Mapping[str, Any], rules: FieldRules, known: JiraIssue | None
 ) -> Issue:
-    title, state = fields.get("summary"), mapping_of(fields.get("status")).get("name")
-    name = key or issue_id
+    title = text_of(fields.get("summary")) or ""
+    state = text_of(mapping_of(fields.get("status")).get("name")) or ""
     if not key:
-        raise _invalid(f"issue {issue_id} has no key")
-    if not isinstance(title, str) or not title.strip():
-        raise _invalid(f"{name} has no summary; give it one")
-    if not isinstance(state, str) or not state.strip():
-        raise _invalid(f"{name} has no status")
-    updated = time_of(fields.get("updated"), f"{name}: updated")
+        raise ValueError("it has no key")
+    if not title.strip():
+        raise ValueError("it has no summary; give it one")
+    if not state.strip():
+        raise ValueError("it has no status")
+    updated = time_of(fields.get("updated"), "updated")
     return Issue(
         id=IssueId(issue_id),
         identifier=key,
@@ -121,13 +120,13 @@ def _issue(
         issue_type=word_of(mapping_of(fields.get("issuetype")).get("name")) or None,
         parent=word_of(mapping_of(fields.get("parent")).get("key")) or None,
         blocked_by=tuple(_blockers(fields.get("issuelinks"), rules)),
-        created_at=time_of(fields.get("created"), f"{name}: created"),
+        created_at=time_of(fields.get("created"), "created"),
         updated_at=updated,
     )
 
 
 def _description(
-    fields: Mapping[str, Any], rules: FieldRules, known: Entry | None, updated: datetime
+    fields: Mapping[str, Any], rules: FieldRules, known: JiraIssue | None, updated: datetime
 ) -> str:
     """Return the description; a known one is not made again where the issue has not changed."""
     if known is not None and known.issue is not None and known.updated == updated:
@@ -137,7 +136,7 @@ def _description(
 
 def _priority(value: object, priorities: Mapping[str, int]) -> int | None:
     name = state_key(word_of(mapping_of(value).get("name")))
-    return priorities.get(name, PRIORITIES.get(name))
+    return priorities.get(name, USUAL_PRIORITIES.get(name))
 
 
 def _blockers(links: object, rules: FieldRules) -> list[Blocker]:
@@ -173,30 +172,5 @@ def blocking_state(status: object, states: TrackerStates) -> str | None:
     return states.terminal[0] if is_done and not is_named and states.terminal else name
 
 
-def time_of(value: object, what: str) -> datetime:
-    """Return a time. Raises TrackerError (INVALID) for what is none."""
-    try:
-        found = datetime.fromisoformat(value) if isinstance(value, str) else None
-    except ValueError:
-        found = None
-    if found is None or found.tzinfo is None:
-        raise _invalid(f"{what} is no time: {start_of(str(value), 40)!r}")
-    return found
-
-
 def _invalid(message: str) -> TrackerError:
     return TrackerError(TrackerErrorKind.INVALID, message)
-
-
-def mapping_of(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def list_of(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
-def word_of(value: object) -> str:
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
-    return value.strip() if isinstance(value, str) else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sortie.trackers.http.answers import Answer
+from sortie.trackers.http.answers import HttpAnswer
 from sortie.trackers.http.budget import BudgetHeaders, Reset
 from sortie.trackers.http.credentials import Credential, basic, bearer
 from sortie.trackers.http.requests import Provider, told_in_json
@@ -40,7 +40,7 @@ def credential_of(api_key: str) -> Credential:
     return basic(user.strip(), secret.strip()) if colon else bearer(user)
 
 
-def _told(answer: Answer) -> str:
+def _told(answer: HttpAnswer) -> str:
     login = answer.headers.get("x-seraph-loginreason", "")
     if "AUTHENTICATION_DENIED" in login:
         return "too many failed logins: log in with a browser, solve the CAPTCHA, mend the key"

@@ -1,14 +1,19 @@
-"""What can be wrong with the settings of a Jira, seen without asking it."""
+"""The ``jira`` block, and what can be wrong with the settings without asking Jira."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from importlib import util
+from typing import Annotated, Literal
 from urllib.parse import SplitResult
 
-from sortie.config import Finding, TrackerSettings
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from sortie.config import Finding, Frozen, TrackerSettings
+from sortie.config.values import choice
 from sortie.trackers.endpoints import PATH as ENDPOINT_PATH
-from sortie.trackers.endpoints import endpoint_findings, split_endpoint
+from sortie.trackers.endpoints import endpoint_findings, is_endpoint, split_endpoint
 from sortie.trackers.jira.jql import flaw_of
 
 GATEWAY = "api.atlassian.com"
@@ -17,6 +22,34 @@ GATEWAY = "api.atlassian.com"
 _CLOUD = (".atlassian.net", ".jira.com", ".atlassian-us-gov-mod.net")
 _GATEWAY_PATH = re.compile(r"/ex/jira/[0-9A-Za-z-]+/?")
 _PROJECT = re.compile(r"[A-Za-z][A-Za-z0-9_]*|\d+")
+
+MISSING_LIBRARIES = "needs libraries that are not installed: pip install 'sortie[jira]'"
+
+
+class JiraSettings(BaseModel):
+    """The ``jira`` block.
+
+    ``deployment``: which Jira it is; by itself Sortie looks at the address, and then asks the
+    server. ``blocked_by``: how a link to what has to be finished first is called, seen from the
+    issue that waits. ``priorities``: numbers for names of priorities, before the usual ones.
+    ``restricted_comments``: comments that only a group or a role may see are read, too.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    deployment: Annotated[
+        Literal["auto", "cloud", "data-center"], choice("auto", "cloud", "data-center")
+    ] = "auto"
+    blocked_by: Annotated[str, Field(min_length=1, max_length=255)] = "is blocked by"
+    priorities: Annotated[
+        Mapping[str, Annotated[int, Field(ge=0, le=1000)]], AfterValidator(Frozen)
+    ] = Frozen()
+    restricted_comments: bool = False
+
+
+def lacks_libraries() -> bool:
+    """Tell whether the libraries of ``sortie[jira]`` are not installed."""
+    return util.find_spec("md_adf") is None or util.find_spec("mistune") is None
 
 
 def host_of(endpoint: str) -> str:
@@ -31,9 +64,11 @@ def is_cloud_host(endpoint: str) -> bool:
     return host == GATEWAY or host.endswith(_CLOUD)
 
 
-def findings(tracker: TrackerSettings, deployment: str) -> Iterator[Finding]:
-    """Yield what is wrong with the keys of ``tracker``."""
-    endpoint, project = tracker.endpoint, tracker.project
+def check(tracker: TrackerSettings, block: JiraSettings) -> Iterator[Finding]:
+    """Yield what is wrong with the settings, as far as can be seen without asking Jira."""
+    if lacks_libraries():
+        yield Finding(path=("tracker", "kind"), message=MISSING_LIBRARIES)
+    endpoint, project, deployment = tracker.endpoint, tracker.project, block.deployment
     if endpoint is not None:
         yield from _about_endpoint(endpoint, deployment)
     if endpoint is not None and tracker.api_key is not None:
@@ -49,13 +84,11 @@ def findings(tracker: TrackerSettings, deployment: str) -> Iterator[Finding]:
 
 
 def _about_endpoint(endpoint: str, deployment: str) -> Iterator[Finding]:
-    found = list(endpoint_findings(endpoint, "https://example.atlassian.net"))
-    yield from found
+    yield from endpoint_findings(endpoint, "https://example.atlassian.net")
     parts = split_endpoint(endpoint)
-    if parts is None or any(finding.severity == "error" for finding in found):
-        return
-    for message in _about_site(endpoint, parts, deployment):
-        yield Finding(path=ENDPOINT_PATH, message=message)
+    if parts is not None and is_endpoint(endpoint):
+        for message in _about_site(endpoint, parts, deployment):
+            yield Finding(path=ENDPOINT_PATH, message=message)
 
 
 def _about_site(endpoint: str, parts: SplitResult, deployment: str) -> Iterator[str]:

@@ -10,22 +10,21 @@ from msgspec import Struct
 
 from sortie.model import TrackerError, TrackerErrorKind, state_key
 from sortie.trackers.http.client import HttpClient, segment
-from sortie.trackers.http.requests import Request
+from sortie.trackers.http.json_values import list_of, mapping_of, word_of
+from sortie.trackers.http.requests import HttpRequest
 from sortie.trackers.jira.editions import Cloud, DataCenter, Edition
-from sortie.trackers.jira.fields import list_of, mapping_of, word_of
 from sortie.trackers.jira.settings import is_cloud_host
 
 
-class Server(Struct, frozen=True, kw_only=True):
+class JiraServer(Struct, frozen=True, kw_only=True):
     """Which Jira it is; ``browse`` is its address for people, without a slash at its end."""
 
     edition: Edition
     browse: str
-    title: str
     version: str
 
 
-class Project(Struct, frozen=True, kw_only=True):
+class JiraProject(Struct, frozen=True, kw_only=True):
     """The project; its id stays when its key changes."""
 
     id: str
@@ -43,9 +42,9 @@ class Person(Struct, frozen=True, kw_only=True):
 class Site(Struct, frozen=True, kw_only=True):
     """All of it."""
 
-    server: Server
+    server: JiraServer
     me: Person
-    project: Project
+    project: JiraProject
 
     @property
     def edition(self) -> Edition:
@@ -92,7 +91,7 @@ class SiteMemory:
         await self.me(site.edition)
         await self.project(site.edition)
 
-    async def server(self) -> Server:
+    async def server(self) -> JiraServer:
         """Ask which Jira it is."""
         edition = self._guess()
         path = "/rest/api/2" if edition is None else edition.api  # both editions have that one
@@ -101,16 +100,15 @@ class SiteMemory:
             kind = state_key(word_of(told.get("deploymentType")))
             edition = Cloud() if kind == "cloud" else DataCenter()
         browse = word_of(told.get("displayUrl")) or word_of(told.get("baseUrl"))
-        return Server(
+        return JiraServer(
             edition=edition,
-            browse=(browse or self._client.base).rstrip("/"),
-            title=word_of(told.get("serverTitle")),
+            browse=(browse or str(self._client.endpoint)).rstrip("/"),
             version=word_of(told.get("version")),
         )
 
     def _guess(self) -> Edition | None:
         """Return the edition where it needs not be asked for."""
-        if self._deployment == "cloud" or is_cloud_host(self._client.base):
+        if self._deployment == "cloud" or is_cloud_host(str(self._client.endpoint)):
             return Cloud()
         return DataCenter() if self._deployment == "data-center" else None
 
@@ -119,17 +117,17 @@ class SiteMemory:
         told = await self._record(f"{edition.api}/myself", "cannot ask who the key belongs to")
         return person_of(told)
 
-    async def project(self, edition: Edition) -> Project:
+    async def project(self, edition: Edition) -> JiraProject:
         """Ask for the project."""
         path = f"{edition.api}/project/{segment(self._project)}"
         what = f"cannot find project {self._project}"
-        request = Request(path=path, what=what, wanted=frozenset({404}))
+        request = HttpRequest(path=path, what=what, wanted=frozenset({404}))
         answer = await self._client.ask(request)
         if answer.status == 404:
             told = "there is none, or the key's account may not browse it"
             raise self._client.error(TrackerErrorKind.CLOSED, request, told)
         told_of = mapping_of(answer.json())
-        project = Project(
+        project = JiraProject(
             id=word_of(told_of.get("id")),
             key=word_of(told_of.get("key")),
             name=word_of(told_of.get("name")),
@@ -142,7 +140,7 @@ class SiteMemory:
         """Ask for the names of the project's statuses, of all types of issues."""
         path = f"{site.edition.api}/project/{segment(site.project.id)}/statuses"
         what = f"cannot ask for the statuses of {site.project.key}"
-        answer = await self._client.ask(Request(path=path, what=what, list_at=()))
+        answer = await self._client.ask(HttpRequest(path=path, what=what, list_at=()))
         types = (mapping_of(it) for it in list_of(answer.json()))
         every = (s for it in types for s in list_of(it.get("statuses")))
         names = (word_of(mapping_of(status).get("name")) for status in every)
@@ -162,7 +160,7 @@ class SiteMemory:
             )
 
     async def _record(self, path: str, what: str) -> Mapping[str, Any]:
-        request = Request(path=path, what=what)
+        request = HttpRequest(path=path, what=what)
         told = (await self._client.ask(request)).json()
         if not isinstance(told, dict):
             raise self._client.error(TrackerErrorKind.UNAVAILABLE, request, "it is no Jira")

@@ -1,89 +1,97 @@
-"""Issues of one project of a Jira.
+"""The tracker of a Jira: the issues of one project, as the port asks for them.
 
-Rule 1: an issue is in the project whose id it tells; in another one it is not there, whatever it
-is called.
-Rule 2: a change reads, compares, writes and reads again; what was lost is looked for.
-Rule 3: nothing is believed to be gone for everybody before the key and the project were asked for.
+Rule 1: an issue is asked for by its id, which lasts; where it is in another project it is not
+there, whatever it is called.
 """
 
 from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from collections.abc import Collection, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
 from datetime import datetime
-from typing import TYPE_CHECKING
+from functools import partial
 
 import trio
 from msgspec.structs import replace
 
-from sortie.model import (
-    Comment,
-    Issue,
-    IssueId,
-    TrackerError,
-    TrackerErrorKind,
-    same_state,
-    state_key,
-)
+from sortie.model import Issue, IssueId, TrackerError, TrackerErrorKind, state_key
 from sortie.model.checks import Check
-from sortie.trackers import IssuesRead, Overview, RateBudget, Tracker, TrackerContext, TrackerStates
+from sortie.trackers import TrackerContext, TrackerStates
 from sortie.trackers.http.changes import SWEEP
-from sortie.trackers.http.client import HttpClient
+from sortie.trackers.http.client import HttpClient, open_client
 from sortie.trackers.http.comments import OnceOnly
-from sortie.trackers.jira.candidates import Candidates
+from sortie.trackers.http.tracker import CommentMemory, HttpTracker
+from sortie.trackers.jira.candidates import JiraCandidates
 from sortie.trackers.jira.checks import JiraChecks
 from sortie.trackers.jira.comments import NewComment, body_of, read_comments
 from sortie.trackers.jira.editions import issue_request
-from sortie.trackers.jira.fields import Entry, FieldRules, entry_of
-from sortie.trackers.jira.moves import offered_transitions, take
+from sortie.trackers.jira.fields import FieldRules, JiraIssue, jira_issue
+from sortie.trackers.jira.provider import credential_of, provider_of
+from sortie.trackers.jira.settings import MISSING_LIBRARIES, JiraSettings, lacks_libraries
 from sortie.trackers.jira.site import Site, SiteMemory
-from sortie.trackers.jira.transitions import chosen
+from sortie.trackers.jira.transitions import chosen, offered_transitions, take
 
-if TYPE_CHECKING:
-    from sortie.trackers.jira import JiraSettings
-
-COMMENTS_KEPT = 600.0
-"""Seconds for which the comments of an issue that has not changed are not asked for again."""
-
-_ISSUES_KEPT = 500
+_COMMENTS_TRIED = 500  # keys of comments whose first try is remembered
 
 _NAME = re.compile(r"\d{1,18}|[A-Za-z][A-Za-z0-9_]{0,40}-\d{1,18}")
 
 
-class JiraTracker(Tracker):
+@asynccontextmanager
+async def opened(context: TrackerContext, sweep: float = SWEEP) -> AsyncIterator[JiraTracker]:
+    """Hold the client of a Jira open. Raises TrackerError (INVALID) where its libraries lack."""
+    if lacks_libraries():  # which are loaded with the first comment only
+        raise TrackerError(TrackerErrorKind.INVALID, f"the jira tracker {MISSING_LIBRARIES}")
+    settings = context.settings
+    assert isinstance(settings, JiraSettings)
+    assert context.endpoint is not None
+    assert context.api_key is not None
+    provider = provider_of(context.endpoint, settings.deployment)
+    credential = credential_of(context.api_key)
+    async with open_client(provider, context.endpoint, credential, context.progress) as client:
+        yield JiraTracker(client, context, settings, sweep)
+
+
+class JiraTracker(HttpTracker[JiraIssue]):
     """Issues of one project, in the cloud or in a data center."""
 
     def __init__(
-        self,
-        client: HttpClient,
-        context: TrackerContext,
-        settings: JiraSettings,
-        sweep: float = SWEEP,
+        self, client: HttpClient, context: TrackerContext, settings: JiraSettings, sweep: float
     ) -> None:
+        super().__init__(client)
         assert context.project is not None
-        self._client = client
         self._settings = settings
         self._filter = context.query_filter
         self._states = context.states
         self._priorities = {state_key(name): n for name, n in settings.priorities.items()}
         self.site = SiteMemory(client, settings.deployment, context.project)
-        self._candidates = Candidates(client, self._rules, context.query_filter, sweep)
+        self._candidates = JiraCandidates(client, self._rules, context.query_filter, sweep)
         self._once = OnceOnly()
         self._tried: OrderedDict[str, datetime | None] = OrderedDict()
-        self._comments: OrderedDict[IssueId, tuple[datetime | None, float, tuple[Comment, ...]]]
-        self._comments = OrderedDict()
+        self._comments = CommentMemory()
         self._had_some = True  # so that an empty first list is looked into
 
+    def configure(self, states: TrackerStates) -> None:
+        """Tell blockers' states by these names from now on."""
+        self._states = states
+        self._candidates.list.forget()
+        self._had_some = True
+
+    def checks(self) -> Sequence[Check]:
+        """See Tracker."""
+        blocked_by = self._settings.blocked_by
+        return JiraChecks(self.client, self.site, self._states, self._filter, blocked_by).checks()
+
     async def fetch_candidates(self, states: Collection[str]) -> Sequence[Issue]:
-        """Return the issues in these states; the same tuple as before where nothing changed."""
+        """Return the issues in these states."""
         names = list({state_key(state): state.strip() for state in states}.values())
         if not names:
             await trio.lowlevel.checkpoint()
             return ()
         site = await self.site.get()
         try:
-            found = await self._candidates.refresh(site, names)
+            found = await self._candidates.refresh(site, names, self._listed)
         except TrackerError as exc:
             if exc.kind is TrackerErrorKind.INVALID:  # perhaps for a status that is not there
                 await self.site.check_states(site, names)
@@ -94,61 +102,16 @@ class JiraTracker(Tracker):
         self._had_some = bool(found)
         return found
 
-    async def fetch_by_ids(self, ids: Collection[IssueId]) -> IssuesRead:
-        """Read these issues again; those of another project are not there."""
-        wanted = list(dict.fromkeys(ids))
-        if not wanted:
-            await trio.lowlevel.checkpoint()
-            return IssuesRead()
-        site = await self.site.get()
-        items, failed = await site.edition.by_ids(self._client, wanted)
-        failures = dict(failed)
-        if not items and not failures:
-            await self.site.check()
-        entries = [self._entry(site, item) for item in items]
-        for gone in set(wanted) - failures.keys() - {entry.id for entry in entries}:
-            self._candidates.gone(gone)
-        issues = []
-        for entry in entries:
-            self._candidates.heard(entry)
-            if entry.error is not None:
-                failures[entry.id] = entry.error
-            elif entry.issue is not None and entry.project_id == site.project.id:
-                try:
-                    issues.append(await self._with_comments(site, entry.issue))
-                except TrackerError as exc:
-                    if exc.kind is not TrackerErrorKind.NOT_FOUND:
-                        raise
-        return IssuesRead(
-            issues=tuple(issues), failed={i: e for i, e in failures.items() if i in set(wanted)}
-        )
-
     async def find(self, name: str) -> Issue | None:
         """Return the issue of that key or id; a key that it had before is good as well."""
         if not _NAME.fullmatch(name):
             await trio.lowlevel.checkpoint()
             return None
-        site = await self.site.get()
-        entry = await self._read(site, name, f"cannot read issue {name}")
-        if entry is None:
-            await self.site.check()
+        item = await self._one(await self.site.get(), name, f"cannot read issue {name}")
+        if item is None:
+            await self._check_project()
             return None
-        if entry.error is not None:
-            raise entry.error
-        assert entry.issue is not None
-        return await self._with_comments(site, entry.issue)
-
-    async def transition(self, issue: Issue, state: str) -> Issue:
-        """Take the transition to a state, and return the issue as it stands then."""
-        site = await self.site.get()
-        present = await self._present(site, issue)
-        if same_state(present.state, state) and not same_state(issue.state, state):
-            return await self._with_comments(site, present)  # moved before, and the answer lost
-        if not same_state(present.state, issue.state):
-            raise _moved_meanwhile(issue, present)
-        if not same_state(present.state, state):
-            present = await self._move(site, present, state)
-        return await self._with_comments(site, present)
+        return await self._whole(item)
 
     async def comment(
         self, issue: Issue, body: str, key: str | None = None, *, again: bool = False
@@ -156,7 +119,7 @@ class JiraTracker(Tracker):
         """Add a comment, marked with its key by a property that no page of Jira shows."""
         site = await self.site.get()
         new = NewComment(
-            client=self._client,
+            client=self.client,
             site=site,
             issue=issue,
             body=body_of(site.edition, body),
@@ -166,35 +129,16 @@ class JiraTracker(Tracker):
         try:
             await self._once.make(key, new.post, new.is_there, tried=again)
         finally:
-            self._comments.pop(issue.id, None)
+            self._comments.forget(issue.id)
 
-    def configure(self, states: TrackerStates) -> None:
-        """Tell blockers' states by these names from now on."""
-        self._states = states
-        self._candidates.forget()
-        self._had_some = True
-
-    def overview(self) -> Overview:
-        """Return the issues of the last lists."""
-        return self._candidates.overview()
-
-    def checks(self) -> Sequence[Check]:
-        """See Tracker."""
-        return JiraChecks(
-            self._client,
-            self.site,
-            self._states,
-            self._filter,
-            self._settings.blocked_by,
-        ).all()
-
-    def budgets(self) -> Sequence[RateBudget]:
-        """Return what the last answers said of limits, where Jira speaks of any."""
-        return self._client.budgets()
-
-    def list_pause(self) -> float:
-        """See Tracker."""
-        return self._client.list_pause()
+    def _first_try(self, key: str | None) -> datetime | None:
+        """Return when a comment was tried first, by the server's clock; now, if it was not."""
+        heard = self.client.server_time
+        if key is None or heard is None:
+            return None if heard is None else heard[0]
+        while len(self._tried) > _COMMENTS_TRIED:
+            self._tried.popitem(last=False)
+        return self._tried.setdefault(key, heard[0])
 
     def _rules(self, site: Site) -> FieldRules:
         return FieldRules(
@@ -205,83 +149,66 @@ class JiraTracker(Tracker):
             states=self._states,
         )
 
-    def _entry(self, site: Site, item: object) -> Entry:
-        return entry_of(item, self._rules(site))
+    # The steps of a re-read
 
-    async def _read(self, site: Site, name: str, what: str) -> Entry | None:
+    async def _read(
+        self, ids: Sequence[IssueId]
+    ) -> tuple[Mapping[IssueId, JiraIssue], Mapping[IssueId, TrackerError]]:
+        site = await self.site.get()
+        found, errors = await site.edition.by_ids(self.client, ids)
+        items = [jira_issue(item, self._rules(site)) for item in found]
+        ours = {item.id: item for item in items if self._is_here(site, item)}
+        return ours, errors
+
+    async def _one(self, site: Site, name: str, what: str) -> JiraIssue | None:
         """Return an issue of the project by id or key; None where it is not there."""
-        answer = await self._client.ask(issue_request(site.edition, name, what))
+        answer = await self.client.ask(issue_request(site.edition, name, what))
         if answer.status == 404:
             return None
-        entry = self._entry(site, answer.json())
-        is_here = entry.error is not None or entry.project_id == site.project.id
-        return entry if is_here else None
+        item = jira_issue(answer.json(), self._rules(site))
+        return item if self._is_here(site, item) else None
 
-    async def _present(self, site: Site, issue: Issue) -> Issue:
-        """Read an issue that is about to be changed, or was. Raises TrackerError."""
-        entry = await self._read(site, issue.id, f"cannot read issue {issue.identifier}")
-        if entry is None:
-            self._candidates.gone(issue.id)
+    def _is_here(self, site: Site, item: JiraIssue) -> bool:
+        return item.error is not None or item.project_id == site.project.id
+
+    async def _whole(self, item: JiraIssue, together: int = 1) -> Issue:
+        del together
+        issue, site = item.readable, await self.site.get()
+        restricted = self._settings.restricted_comments
+        read = partial(read_comments, self.client, site.edition, issue, restricted=restricted)
+        comments = await self._comments.get(item.id, item.updated, read)
+        return replace(issue, comments=comments)
+
+    async def _check_project(self) -> None:
+        await self.site.check()
+
+    def _heard(self, item: JiraIssue) -> None:
+        self._candidates.list.put(item)
+
+    def _gone(self, issue_id: IssueId) -> None:
+        self._candidates.gone(issue_id)
+
+    # The steps of a move
+
+    async def _present(self, issue: Issue) -> JiraIssue:
+        site = await self.site.get()
+        item = await self._one(site, issue.id, f"cannot read issue {issue.identifier}")
+        if item is None:
+            self._gone(issue.id)
             raise TrackerError(
                 TrackerErrorKind.NOT_FOUND,
                 f"{issue.identifier} is not in project {site.project.key} any more, "
                 "or the key's account may not see it",
             )
-        if entry.error is not None or entry.issue is None:
-            raise entry.error or AssertionError
-        self._candidates.wrote(entry)
-        return entry.issue
+        self._candidates.wrote(item)
+        return item
 
-    async def _move(self, site: Site, present: Issue, state: str) -> Issue:
-        """Take a transition, and return the issue as it is then.
+    def _state_of(self, item: JiraIssue) -> str:
+        return item.readable.state
 
-        Raises TrackerError, CONFLICT where somebody else moved the issue.
-        """
-        before = present.state
-        offered = await offered_transitions(self._client, site.edition, present)
-        best = chosen(offered, present.identifier, before, state)
-        refused = await take(self._client, site.edition, present, best)
-        after = await self._present(site, present)
-        if same_state(after.state, state):
-            return after
-        if not same_state(after.state, before):
-            raise _moved_meanwhile(present, after) from refused
-        if refused is not None:
-            raise refused
-        raise TrackerError(
-            TrackerErrorKind.UNAVAILABLE,
-            f"{present.identifier} was moved to {state}, and Jira still says {before}",
-        )
-
-    def _first_try(self, key: str | None) -> datetime | None:
-        """Return when a comment was tried first, by the server's clock; now, if it was not."""
-        heard = self._client.server_time
-        if key is None or heard is None:
-            return None if heard is None else heard[0]
-        while len(self._tried) > _ISSUES_KEPT:
-            self._tried.popitem(last=False)
-        return self._tried.setdefault(key, heard[0])
-
-    async def _with_comments(self, site: Site, issue: Issue) -> Issue:
-        """Add the comments; they are not asked for again while the issue has not changed."""
-        now = trio.current_time()
-        known = self._comments.get(issue.id)
-        if known is None or known[0] != issue.updated_at or now - known[1] > COMMENTS_KEPT:
-            comments = await read_comments(
-                self._client,
-                site.edition,
-                issue,
-                restricted=self._settings.restricted_comments,
-            )
-            known = self._comments[issue.id] = (issue.updated_at, now, comments)
-        self._comments.move_to_end(issue.id)
-        while len(self._comments) > _ISSUES_KEPT:
-            self._comments.popitem(last=False)
-        return replace(issue, comments=known[2])
-
-
-def _moved_meanwhile(issue: Issue, present: Issue) -> TrackerError:
-    return TrackerError(
-        TrackerErrorKind.CONFLICT,
-        f"{issue.identifier} was moved from {issue.state} to {present.state} meanwhile",
-    )
+    async def _change(self, item: JiraIssue, issue: Issue, state: str) -> None:
+        del issue
+        edition, present = (await self.site.get()).edition, item.readable
+        offered = await offered_transitions(self.client, edition, present)
+        best = chosen(offered, present.identifier, present.state, state)
+        await take(self.client, edition, present, best)

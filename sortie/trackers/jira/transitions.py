@@ -1,4 +1,4 @@
-"""Which transition of a workflow leads to a status; pure."""
+"""The transitions of an issue: which leads to a status, and taking it."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ from typing import Any
 
 from msgspec import Struct
 
-from sortie.model import TrackerError, TrackerErrorKind, same_state
-from sortie.trackers.jira.fields import list_of, mapping_of, word_of
+from sortie.model import Issue, TrackerError, TrackerErrorKind, same_state
+from sortie.trackers.http.budget import Use
+from sortie.trackers.http.client import HttpClient, segment
+from sortie.trackers.http.json_values import list_of, mapping_of, word_of
+from sortie.trackers.http.requests import HttpRequest
+from sortie.trackers.jira.editions import Edition
 
 _SHOWN = 10
 
 
-class Transition(Struct, frozen=True, kw_only=True):
+class WorkflowTransition(Struct, frozen=True, kw_only=True):
     """A way out of a status; ``missing`` are the fields that it needs and that nobody gives."""
 
     id: str
@@ -22,11 +26,38 @@ class Transition(Struct, frozen=True, kw_only=True):
     missing: tuple[str, ...] = ()
 
 
-def transitions_in(answer: object) -> list[Transition]:
+async def offered_transitions(
+    client: HttpClient, edition: Edition, issue: Issue
+) -> list[WorkflowTransition]:
+    """Return the transitions that an issue can take now, with the fields that they need."""
+    request = HttpRequest(
+        path=_path(edition, issue),
+        what=f"cannot ask for the transitions of {issue.identifier}",
+        params=[("expand", "transitions.fields")],
+        list_at=("transitions",),
+    )
+    return _transitions_in((await client.ask(request)).json())
+
+
+async def take(
+    client: HttpClient, edition: Edition, issue: Issue, transition: WorkflowTransition
+) -> None:
+    """Take a transition. A refusal does not say that it was not made: the issue does."""
+    what = f"cannot move {issue.identifier} from {issue.state} to {transition.to}"
+    body = {"transition": {"id": transition.id}}
+    path = _path(edition, issue)
+    await client.ask(HttpRequest(method="POST", path=path, what=what, body=body, use=Use.WRITE))
+
+
+def _path(edition: Edition, issue: Issue) -> str:
+    return f"{edition.api}/issue/{segment(issue.id)}/transitions"
+
+
+def _transitions_in(answer: object) -> list[WorkflowTransition]:
     """Return the transitions that an answer offers; those that are not available are left out."""
     told = map(mapping_of, list_of(mapping_of(answer).get("transitions")))
     return [
-        Transition(
+        WorkflowTransition(
             id=word_of(it.get("id")),
             name=word_of(it.get("name")),
             to=word_of(mapping_of(it.get("to")).get("name")),
@@ -54,7 +85,9 @@ def _value_name(value: object) -> str:
     return word_of(told.get("name")) or word_of(told.get("value")) or word_of(value)
 
 
-def chosen(transitions: list[Transition], identifier: str, present: str, state: str) -> Transition:
+def chosen(
+    transitions: list[WorkflowTransition], identifier: str, present: str, state: str
+) -> WorkflowTransition:
     """Return the transition to take to a state. Raises TrackerError that says what there is.
 
     One that needs no further field comes first, then the one with the lowest id.

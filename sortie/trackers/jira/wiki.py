@@ -97,7 +97,7 @@ def _quoted_or_not(text: str) -> Iterator[str]:
 
 def _enclosed(text: str, inside: str, title: str) -> Iterator[str]:
     blocks = [f"**{_inline(title.strip())}**"] if title.strip() else []
-    blocks += _Blocks().of(text.split("\n"))
+    blocks += _WikiBlocks().of(text.split("\n"))
     if not inside:
         yield from blocks
     elif blocks:
@@ -105,7 +105,7 @@ def _enclosed(text: str, inside: str, title: str) -> Iterator[str]:
         yield "\n".join(f"> {line}".rstrip() for line in lines)
 
 
-class _Blocks:
+class _WikiBlocks:
     """Lines on their way to blocks; lines of one kind in a row make one block."""
 
     def __init__(self) -> None:

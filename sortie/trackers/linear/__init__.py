@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Annotated, Literal
+from contextlib import AbstractAsyncContextManager
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from sortie.config.values import choice
-from sortie.trackers import Capability, TrackerAdapter, TrackerContext
+from sortie.trackers import Capability, Tracker, TrackerAdapter, TrackerContext
 from sortie.trackers.linear.settings_check import check_settings
-
-if TYPE_CHECKING:
-    from sortie.trackers.linear.tracker import LinearTracker
 
 
 class LinearSettings(BaseModel):
@@ -29,20 +25,13 @@ class LinearSettings(BaseModel):
     page_size: Annotated[int, Field(ge=1, le=250)] = 100
 
 
-@asynccontextmanager
-async def open_tracker(context: TrackerContext) -> AsyncIterator[LinearTracker]:
+def open_tracker(context: TrackerContext) -> AbstractAsyncContextManager[Tracker]:
     """Hold the HTTP client open for as long as the tracker is."""
-    from sortie.trackers.http.client import open_client
-    from sortie.trackers.linear.api import PROVIDER, LinearApi, credential_of
-    from sortie.trackers.linear.tracker import LinearTracker
+    from sortie.trackers.linear.tracker import opened  # loads an HTTP library
 
     settings = context.settings
     assert isinstance(settings, LinearSettings)
-    assert context.endpoint is not None
-    assert context.api_key is not None
-    credential = credential_of(context.api_key, settings.auth)
-    async with open_client(PROVIDER, context.endpoint, credential, context.progress) as client:
-        yield LinearTracker(LinearApi(client, settings.page_size), context)
+    return opened(context, settings.auth, settings.page_size)
 
 
 ADAPTER = TrackerAdapter(

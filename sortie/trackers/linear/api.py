@@ -10,13 +10,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from sortie.model import TrackerError, TrackerErrorKind
-from sortie.trackers.http.answers import Answer, NoJson
+from sortie.trackers.http.answers import HttpAnswer, NoJson
 from sortie.trackers.http.budget import BudgetHeaders, Reset, Use
 from sortie.trackers.http.client import HttpClient
 from sortie.trackers.http.credentials import FixedCredential, bearer, header
 from sortie.trackers.http.errors import LostAnswer
+from sortie.trackers.http.json_values import list_of, mapping_of
 from sortie.trackers.http.pages import walk
-from sortie.trackers.http.requests import Provider, Request
+from sortie.trackers.http.requests import HttpRequest, Provider
 
 Json = Any
 
@@ -58,26 +59,25 @@ def credential_of(key: str, kind: str) -> FixedCredential:
     return bearer(key)
 
 
-def errors_of(answer: Answer) -> Sequence[Mapping[str, Any]]:
+def errors_of(answer: HttpAnswer) -> Sequence[Mapping[str, Any]]:
     """Return the GraphQL errors of an answer, none where it is no GraphQL answer."""
     try:
-        found = answer.json()
+        errors = list_of(mapping_of(answer.json()).get("errors"))
     except NoJson:
         return ()
-    errors = found.get("errors") if isinstance(found, dict) else None
-    return [error for error in errors if isinstance(error, dict)] if errors else ()
+    return [error for error in map(mapping_of, errors) if error]
 
 
 def nodes_of(connection: object) -> list[Mapping[str, Any]]:
     """Return the nodes of a list. Raises TrackerError for what is none: it is no empty list."""
-    nodes = connection.get("nodes") if isinstance(connection, dict) else None
+    nodes = mapping_of(connection).get("nodes")
     if not isinstance(nodes, list) or not all(isinstance(node, dict) for node in nodes):
         what = "Linear answered something that is no list of objects where one has to be"
         raise TrackerError(TrackerErrorKind.UNAVAILABLE, what)
     return nodes
 
 
-def told(answer: Answer) -> str:
+def told(answer: HttpAnswer) -> str:
     """Return what an answer says about its errors, for people."""
     texts = [_words(error) for error in errors_of(answer)]
     return "; ".join(dict.fromkeys(texts)) if texts else answer.text()
@@ -90,11 +90,10 @@ def _words(error: Mapping[str, Any]) -> str:
 
 
 def _extension(error: Mapping[str, Any], name: str) -> str:
-    extensions = error.get("extensions")
-    return str(extensions.get(name) or "") if isinstance(extensions, dict) else ""
+    return str(mapping_of(error.get("extensions")).get(name) or "")
 
 
-def _is_limit(answer: Answer) -> bool:
+def _is_limit(answer: HttpAnswer) -> bool:
     return answer.status == 429 or any(
         _extension(error, "code") == "RATELIMITED" or _extension(error, "type") == "ratelimited"
         for error in errors_of(answer)
@@ -150,7 +149,7 @@ class LinearApi:
             variables["first"] = self.page_size
             current = _request(document, what, use, variables)
 
-            def next_page(answer: Answer) -> Request | None:
+            def next_page(answer: HttpAnswer) -> HttpRequest | None:
                 nonlocal current
                 changes = take(self._data(current, answer))
                 if changes is None:
@@ -166,21 +165,20 @@ class LinearApi:
                     raise
                 self.page_size = max(SMALLEST_PAGE, self.page_size // 2)
 
-    def _data(self, request: Request, answer: Answer) -> Mapping[str, Any]:
+    def _data(self, request: HttpRequest, answer: HttpAnswer) -> Mapping[str, Any]:
         """Return the data of an answer that has no errors. Raises TrackerError."""
         if _is_limit(answer):
             raise self.client.limit_error(request, answer, told(answer))
         if errors := errors_of(answer):
             raise self._error(request, answer, errors)
-        body = answer.json() if answer.has_body else None
-        data = body.get("data") if isinstance(body, dict) else None
+        data = mapping_of(answer.json()).get("data") if answer.has_body else None
         if not answer.ok or not isinstance(data, dict):
             text = f"it answered {answer.status} without data"
             raise self._as(LostAnswer if request.is_change else TrackerError, request, text)
         return data
 
     def _error(
-        self, request: Request, answer: Answer, errors: Sequence[Mapping[str, Any]]
+        self, request: HttpRequest, answer: HttpAnswer, errors: Sequence[Mapping[str, Any]]
     ) -> TrackerError:
         text, kinds = told(answer), set(map(_kind, errors))
         if not request.is_change and any(_TOO_COMPLEX in _words(e).lower() for e in errors):
@@ -195,7 +193,7 @@ class LinearApi:
     def _as(
         self,
         error: type[TrackerError],
-        request: Request,
+        request: HttpRequest,
         text: str,
         kind: TrackerErrorKind = TrackerErrorKind.UNAVAILABLE,
     ) -> TrackerError:
@@ -208,8 +206,8 @@ def _kind(error: Mapping[str, Any]) -> TrackerErrorKind | None:
     return KINDS.get(_extension(error, "type")) or KINDS.get(_extension(error, "code"))
 
 
-def _request(document: str, what: str, use: Use, variables: Mapping[str, Json]) -> Request:
-    return Request(
+def _request(document: str, what: str, use: Use, variables: Mapping[str, Json]) -> HttpRequest:
+    return HttpRequest(
         method="POST",
         path="",
         body={"query": document, "variables": dict(variables)},

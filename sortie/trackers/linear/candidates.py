@@ -1,7 +1,6 @@
 """The list of issues in some states, kept up to date by one request a poll.
 
-Rule 1: what is known changes only when an answer is whole.
-Rule 2: an issue is the same object as before while nothing in it has changed, and so is the tuple.
+Rule: what is known changes only when an answer is whole.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from sortie.model import Issue
 from sortie.trackers.http.budget import Use
 from sortie.trackers.http.changes import ChangingList
 from sortie.trackers.linear import queries
@@ -27,7 +25,7 @@ _WHAT = "cannot list issues"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class WantedIssues:
     """What the list is of: a team's issues in some states, and what the settings ask besides."""
 
     team_id: str
@@ -44,52 +42,28 @@ class Wanted:
         return {"and": [ours, dict(self.query_filter)]}
 
 
-class Candidates:
-    """The issues that the last answers told of."""
+class LinearCandidates:
+    """The issues that the last answers told of, those included that cannot be read."""
 
     def __init__(self, api: LinearApi, complete: Callable[[Node], Awaitable[Node]]) -> None:
         self._api = api
         self._complete = complete
-        self._list = ChangingList[ListedIssue](lambda item: item.id, lambda item: item.changed_at)
-        self._last: tuple[Issue, ...] = ()
-
-    @property
-    def items(self) -> Mapping[str, ListedIssue]:
-        """All issues that are listed, those included that cannot be read, by id."""
-        return self._list.items
-
-    def forget(self) -> None:
-        """Ask for the whole list next time."""
-        self._list.forget()
+        self.list = ChangingList[ListedIssue](lambda item: item.id, lambda item: item.changed_at)
 
     def learn(self, node: Node, terminal: Sequence[str]) -> None:
         """Take over what a re-read or a move told of an issue, where it is listed."""
-        if is_gone(node):
-            self._list.drop(str(node["id"]))
-        else:
-            self._list.put(listed(node, terminal))
+        self.list.put(listed(node, terminal))
 
-    def drop(self, issue_id: str) -> None:
-        """Forget an issue of which another answer told that it is not there."""
-        self._list.drop(issue_id)
-
-    async def refresh(self, wanted: Wanted, now: float) -> tuple[Issue, ...]:
-        """Bring the list up to date and return the readable ones. Raises TrackerError."""
-        items = await self._list.refresh(
+    async def refresh(self, wanted: WantedIssues, now: float) -> Mapping[str, ListedIssue]:
+        """Bring the list up to date and return it. Raises TrackerError."""
+        return await self.list.refresh(
             wanted,
             now,
             lambda: self._whole(wanted),
             lambda since: self._changed(wanted, since),
         )
-        self._api.client.list_ended()
-        issues = tuple(item.issue for item in items.values() if item.issue is not None)
-        if len(issues) != len(self._last) or any(
-            one is not other for one, other in zip(issues, self._last, strict=True)
-        ):
-            self._last = issues
-        return self._last
 
-    async def _whole(self, wanted: Wanted) -> Iterable[ListedIssue]:
+    async def _whole(self, wanted: WantedIssues) -> Iterable[ListedIssue]:
         nodes: dict[str, Node] = {}
 
         def take(data: Mapping[str, Any]) -> Mapping[str, Json] | None:
@@ -100,7 +74,7 @@ class Candidates:
         await self._api.pages(queries.ISSUES, _WHAT, take, Use.LIST, filter=wanted.filter)
         return [await self._item(node, wanted) for node in nodes.values()]
 
-    async def _changed(self, wanted: Wanted, since: datetime) -> Iterable[ListedIssue]:
+    async def _changed(self, wanted: WantedIssues, since: datetime) -> Iterable[ListedIssue]:
         """Return what has changed and is in the list; drop what has left it."""
         at = since.isoformat().replace("+00:00", "Z")
         touched, found = await self._changes(wanted, at)
@@ -109,16 +83,18 @@ class Candidates:
         fresh = {item.id for item in items}
         items += [
             moved
-            for item in self._list.items.values()
+            for item in self.list.items.values()
             if item.id not in fresh
             and item.id not in gone
             and (moved := _moved(item, touched, wanted.terminal)) is not item
         ]
         for issue_id in gone:
-            self._list.drop(issue_id)
+            self.list.drop(issue_id)
         return [item for item in items if item.id not in gone]
 
-    async def _changes(self, wanted: Wanted, at: str) -> tuple[dict[str, Node], dict[str, Node]]:
+    async def _changes(
+        self, wanted: WantedIssues, at: str
+    ) -> tuple[dict[str, Node], dict[str, Node]]:
         """Return the bare facts of all that was touched, and the whole nodes of what is listed."""
         touched: dict[str, Node] = {}
         found: dict[str, Node] = {}
@@ -153,7 +129,7 @@ class Candidates:
 
     def _foreign_blockers(self) -> list[str]:
         """Return the ids of blockers that the list does not hold; they may be of other teams."""
-        known = self._list.items
+        known = self.list.items
         found = {
             str(blocker.id)
             for item in known.values()
@@ -163,13 +139,9 @@ class Candidates:
         }
         return sorted(found)
 
-    async def _item(self, node: Node, wanted: Wanted) -> ListedIssue:
+    async def _item(self, node: Node, wanted: WantedIssues) -> ListedIssue:
         """Return a node, with what did not fit into its page, as an item of the list."""
-        item = listed(await self._complete(node), wanted.terminal)
-        known = self._list.items.get(item.id)
-        if known is not None and known.issue is not None and known.issue == item.issue:
-            return replace(item, issue=known.issue)
-        return item
+        return listed(await self._complete(node), wanted.terminal)
 
 
 def _moved(item: ListedIssue, touched: Mapping[str, Node], terminal: Sequence[str]) -> ListedIssue:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 import trio
@@ -12,48 +11,16 @@ from sortie.model import TrackerError, TrackerErrorKind, state_key
 from sortie.model.checks import Check, CheckResult, failed, passed, warned
 from sortie.trackers import TrackerStates
 from sortie.trackers.http.budget import Use
+from sortie.trackers.http.checks import budget_check, clock_check
 from sortie.trackers.linear import queries
 from sortie.trackers.linear.api import LinearApi
 from sortie.trackers.linear.team import Team, find_team
 
-CLOCK_LIMIT = 60.0
-"""Seconds by which this machine's clock may differ from Linear's without a warning."""
-
 _NO_ISSUE = "00000000-0000-4000-8000-000000000000"
 
 
-def linear_checks(
-    api: LinearApi, key: str, states: TrackerStates, query_filter: Mapping[str, Any] | None
-) -> Sequence[Check]:
-    """Return the checks of one team's tracker, in order."""
-    asked = _Questions(api, key, states, query_filter)
-    checks = [
-        Check(
-            name="credential",
-            ask=asked.credential,
-            remedy="make a personal API key in Linear under Settings > Security & access, and put"
-            " it into the variable that tracker.api_key names",
-        ),
-        Check(name="clock", ask=asked.clock, needs=("credential",)),
-        Check(name="project", ask=asked.project, needs=("credential",)),
-        Check(name="states", ask=asked.states, needs=("project",)),
-        Check(name="read", ask=asked.read, needs=("project",)),
-        Check(
-            name="write",
-            ask=asked.write,
-            needs=("project",),
-            remedy="make a key with the permissions Read, Write and Create comments",
-        ),
-        Check(name="budget", ask=asked.budget, needs=("credential",)),
-    ]
-    if query_filter is not None:
-        remedy = "mend tracker.query_filter; it is an IssueFilter of Linear's API as JSON"
-        checks.append(Check(name="filter", ask=asked.filter, needs=("read",), remedy=remedy))
-    return checks
-
-
-class _Questions:
-    """What the checks ask; each remembers what the later ones need."""
+class LinearChecks:
+    """Asks what the checks need; each remembers what the later ones look at."""
 
     def __init__(
         self,
@@ -68,6 +35,27 @@ class _Questions:
         self._filter = query_filter
         self._team: Team | None = None
 
+    def checks(self) -> Sequence[Check]:
+        """Return the checks of one team's tracker, in order."""
+        new_key = (
+            "make a personal API key in Linear under Settings > Security & access, and put it into"
+            " the variable that tracker.api_key names"
+        )
+        rights = "make a key with the permissions Read, Write and Create comments"
+        checks = [
+            Check(name="credential", ask=self.credential, remedy=new_key),
+            clock_check(self._api.client, "credential"),
+            Check(name="project", ask=self.project, needs=("credential",)),
+            Check(name="states", ask=self.states, needs=("project",)),
+            Check(name="read", ask=self.read, needs=("project",)),
+            Check(name="write", ask=self.write, needs=("project",), remedy=rights),
+            budget_check(self._api.client, "credential"),
+        ]
+        if self._filter is not None:
+            remedy = "mend tracker.query_filter; it is an IssueFilter of Linear's API as JSON"
+            checks.append(Check(name="filter", ask=self.filter, needs=("read",), remedy=remedy))
+        return checks
+
     async def credential(self) -> CheckResult:
         data = await self._api.ask(queries.VIEWER, "cannot tell who the key belongs to")
         viewer, organization = data["viewer"], data["organization"]
@@ -75,22 +63,6 @@ class _Questions:
         role = next((word for kind, word in kinds if viewer[kind]), "a member")
         name = viewer["displayName"] or viewer["name"]
         return passed(f"the key is that of {name}, {role} of {organization['name']}")
-
-    async def clock(self) -> CheckResult:
-        await trio.lowlevel.checkpoint()
-        known = self._api.client.server_time
-        if known is None:
-            return passed("Linear does not tell its time")
-        there, heard_at = known
-        passed_since = trio.current_time() - heard_at
-        ahead = (datetime.now(UTC) - there).total_seconds() - passed_since
-        if abs(ahead) <= CLOCK_LIMIT:
-            return passed("this machine's clock is right, by Linear's")
-        direction = "ahead of" if ahead > 0 else "behind"
-        return warned(
-            f"this machine's clock is {abs(ahead):.0f} s {direction} Linear's",
-            "set the clock, or have it set by NTP; times in logs and history are wrong until then",
-        )
 
     async def project(self) -> CheckResult:
         try:
@@ -156,18 +128,3 @@ class _Questions:
                 if exc.kind not in (TrackerErrorKind.NOT_FOUND, TrackerErrorKind.INVALID):
                     raise
         return passed("the key may move issues and comment, as far as can be told without doing it")
-
-    async def budget(self) -> CheckResult:
-        data = await self._api.ask(queries.LIMITS, "cannot read the limits")
-        limits = data["rateLimitStatus"]["limits"]
-        told = ", ".join(
-            f"{limit['remainingAmount']:g} of {limit['allowedAmount']:g} {limit['type']}"
-            for limit in limits
-        )
-        low = [each for each in limits if each["remainingAmount"] * 10 < each["allowedAmount"]]
-        if low:
-            return warned(
-                f"little is left for this hour: {told}",
-                "see what else uses the limit of this key's owner, or poll less often",
-            )
-        return passed(f"left for this hour: {told or 'as much as one likes'}")

@@ -19,6 +19,7 @@ from sortie.model import (
     TrackerErrorKind,
     state_key,
 )
+from sortie.trackers.http.json_values import time_of
 from sortie.trackers.linear.api import nodes_of
 
 Node = Mapping[str, Any]
@@ -88,8 +89,8 @@ def issue_of(node: Node, terminal: Sequence[str], comments: tuple[Comment, ...] 
             parent=(node.get("parent") or {}).get("identifier"),
             comments=comments,
             blocked_by=tuple(blockers_of(nodes_of(node["inverseRelations"]), terminal)),
-            created_at=time_of(node["createdAt"]),
-            updated_at=time_of(node["updatedAt"]),
+            created_at=time_of(node["createdAt"], "createdAt"),
+            updated_at=time_of(node["updatedAt"], "updatedAt"),
         )
     except (KeyError, TypeError, ValueError) as exc:
         raise _unreadable(name, f"makes no sense as Linear tells it: {exc!r}") from exc
@@ -97,14 +98,6 @@ def issue_of(node: Node, terminal: Sequence[str], comments: tuple[Comment, ...] 
 
 def _unreadable(name: str, why: str) -> TrackerError:
     return TrackerError(TrackerErrorKind.INVALID, f"Linear issue {name} {why}")
-
-
-def time_of(text: str) -> datetime:
-    """Return a time of Linear's. Raises ValueError where it is none, or of no zone."""
-    found = datetime.fromisoformat(text)
-    if found.tzinfo is None:
-        raise ValueError(f"{text!r} has no zone")
-    return found
 
 
 def _priority(value: Any) -> int | None:
@@ -154,7 +147,11 @@ def with_blockers_moved(issue: Issue, moved: Mapping[str, Node], terminal: Seque
 def comments_of(nodes: Sequence[Node]) -> tuple[Comment, ...]:
     """Return comments oldest first, which come newest first. Raises ValueError for an odd one."""
     found = [
-        Comment(author=_author(node), body=str(node["body"]), created_at=time_of(node["createdAt"]))
+        Comment(
+            author=_author(node),
+            body=str(node["body"]),
+            created_at=time_of(node["createdAt"], "createdAt"),
+        )
         for node in reversed(nodes)
     ]
     return tuple(sorted(found, key=attrgetter("created_at")))

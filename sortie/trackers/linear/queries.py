@@ -169,24 +169,3 @@ query SortieViewer {
   organization { name urlKey }
 }
 """
-
-LIMITS = """
-query SortieLimits {
-  rateLimitStatus { limits { type allowedAmount remainingAmount reset } }
-}
-"""
-
-DOCUMENTS = (
-    ISSUES,
-    CHANGES,
-    REREAD,
-    REREAD_WITH_STATES,
-    REST_OF,
-    TEAM,
-    TEAM_KEYS,
-    MOVE,
-    COMMENT,
-    COMMENT_IS_THERE,
-    VIEWER,
-    LIMITS,
-)

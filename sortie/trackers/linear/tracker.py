@@ -2,14 +2,13 @@
 
 Rule 1: only issues of the team that are neither archived nor in the trash are there.
 Rule 2: a state is found by its name among those of the issue's own team, and asked for by its id.
-Rule 3: a change whose answer was lost is looked for before anybody is told that it failed.
 """
 
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
 from uuid import NAMESPACE_URL, UUID, uuid4, uuid5
 
 import trio
@@ -17,26 +16,20 @@ import trio
 from sortie.model import Issue, IssueId, TrackerError, TrackerErrorKind, same_state, state_key
 from sortie.model.checks import Check
 from sortie.telemetry.log.structlog_alone import structlog
-from sortie.trackers import (
-    IssuesRead,
-    Overview,
-    RateBudget,
-    Tracker,
-    TrackerContext,
-    TrackerStates,
-    UnreadableIssue,
-)
+from sortie.trackers import TrackerContext, TrackerStates
 from sortie.trackers.http.budget import Use
+from sortie.trackers.http.client import open_client
 from sortie.trackers.http.errors import LostAnswer
+from sortie.trackers.http.listed import unreadable_issue
+from sortie.trackers.http.tracker import HttpTracker
 from sortie.trackers.linear import queries
-from sortie.trackers.linear.api import LinearApi, nodes_of
-from sortie.trackers.linear.candidates import Candidates, Wanted
-from sortie.trackers.linear.checks import linear_checks
+from sortie.trackers.linear.api import PROVIDER, LinearApi, credential_of, nodes_of
+from sortie.trackers.linear.candidates import LinearCandidates, WantedIssues
+from sortie.trackers.linear.checks import LinearChecks
 from sortie.trackers.linear.issues import Node, comments_of, issue_of
-from sortie.trackers.linear.rereads import Rereads
-from sortie.trackers.linear.rest import Rest
+from sortie.trackers.linear.rereads import LinearReader
 from sortie.trackers.linear.settings_check import filter_of
-from sortie.trackers.linear.team import Team, TeamState, find_team, state_named
+from sortie.trackers.linear.team import Team, find_team, state_named, states_of
 
 TEAM_LIFE = 600.0
 """Seconds after which the team's states are asked for again."""
@@ -46,75 +39,76 @@ _IDENTIFIER = re.compile(r"([A-Za-z][A-Za-z0-9_]*)-([0-9]{1,9})")
 log = structlog.get_logger()
 
 
-class LinearTracker(Tracker):
+@asynccontextmanager
+async def opened(
+    context: TrackerContext, auth: str, page_size: int
+) -> AsyncIterator[LinearTracker]:
+    """Hold the HTTP client open; ``auth`` says what the API key is."""
+    assert context.endpoint is not None
+    assert context.api_key is not None
+    credential = credential_of(context.api_key, auth)
+    async with open_client(PROVIDER, context.endpoint, credential, context.progress) as client:
+        yield LinearTracker(LinearApi(client, page_size), context)
+
+
+class LinearTracker(HttpTracker[Node]):
     """Issues of one team."""
 
+    reads_back = False
+
     def __init__(self, api: LinearApi, context: TrackerContext) -> None:
+        super().__init__(api.client)
         assert context.project is not None
         self._api = api
         self._key = context.project
         self._states = context.states
         self._filter = filter_of(context.query_filter)
         self._team: tuple[Team, float] | None = None
-        self._rest = Rest(api)
-        self._candidates = Candidates(api, self._rest.complete)
-        self._rereads = Rereads(api, self._rest, self._key)
-        self._moving: dict[IssueId, trio.Lock] = defaultdict(trio.Lock)
+        self._reader = LinearReader(api, self._key)
+        self._candidates = LinearCandidates(api, self._reader.complete)
         self._told_missing: list[str] = []
 
     def configure(self, states: TrackerStates) -> None:
         """Tell by these from now on which states are terminal, and look for them in the team."""
         self._states = states
-        self._candidates.forget()
+        self._candidates.list.forget()
+
+    def checks(self) -> Sequence[Check]:
+        """Ask who the key belongs to, for the team and its states, and for what is left."""
+        return LinearChecks(self._api, self._key, self._states, self._filter).checks()
 
     async def fetch_candidates(self, states: Collection[str]) -> Sequence[Issue]:
         """Return the team's issues in these states, without comments."""
         if not states:
             await trio.lowlevel.checkpoint()
             return ()
-        before = self._candidates.items
-        issues = await self._listed(states)
+        before = self._candidates.list.items
+        issues = await self._refreshed(states)
         if before and not issues:
             # A state that was renamed looks like one without issues.
             self._team = None
-            issues = await self._listed(states)
+            issues = await self._refreshed(states)
         return issues
 
-    async def _listed(self, states: Collection[str]) -> Sequence[Issue]:
+    async def _refreshed(self, states: Collection[str]) -> Sequence[Issue]:
         team = await self._team_with(states)
-        state_ids = team.ids_of(states)
-        wanted = Wanted(
+        wanted = WantedIssues(
             team_id=team.id,
-            state_ids=state_ids,
+            state_ids=team.ids_of(states),
             terminal=self._states.terminal,
             query_filter=self._filter,
         )
-        issues = await self._candidates.refresh(wanted, trio.current_time())
+        items = (await self._candidates.refresh(wanted, trio.current_time())).values()
+        self.client.list_ended()
+        readable = [item.issue for item in items if item.issue is not None]
+        unreadable = {
+            item.id: unreadable_issue(item.error, item.id, item.identifier)
+            for item in items
+            if item.error is not None
+        }
         names = set(map(state_key, states))
-        if all(state_key(issue.state) in names for issue in issues):
-            return issues
-        return tuple(issue for issue in issues if state_key(issue.state) in names)
-
-    async def fetch_by_ids(self, ids: Collection[IssueId]) -> IssuesRead:
-        """Read these issues again, with their comments."""
-        wanted = list(dict.fromkeys(ids))
-        nodes = await self._rereads.of_ids(wanted)
-        if wanted and not nodes:
-            # All at once: rather the key lost sight of the team, which is told then.
-            await self._found_team()
-        issues: list[Issue] = []
-        failed: dict[IssueId, TrackerError] = {}
-        for issue_id in wanted:
-            node = nodes.get(issue_id)
-            if node is None or not self._rereads.is_ours(node):
-                self._candidates.drop(issue_id)
-                continue
-            self._candidates.learn(node, self._states.terminal)
-            try:
-                issues.append(self._with_comments(node))
-            except TrackerError as exc:
-                failed[issue_id] = exc
-        return IssuesRead(issues=tuple(issues), failed=failed)
+        found = [issue for issue in readable if state_key(issue.state) in names]
+        return self._listed.take(found, unreadable, lambda: readable)
 
     async def find(self, name: str) -> Issue | None:
         """Return the issue of that identifier, such as ENG-12, or else of that id."""
@@ -122,69 +116,14 @@ class LinearTracker(Tracker):
         if (parts := _IDENTIFIER.fullmatch(name)) and same_state(parts[1], self._key):
             number = {"number": {"eq": int(parts[2])}}
             team = {"team": {"key": {"eqIgnoreCase": self._key}}}
-            node = await self._rereads.one({"and": [team, number]}, name)
+            node = await self._reader.one({"and": [team, number]}, name)
         if node is None:
             try:
-                node = await self._rereads.one({"id": {"in": [name]}}, name)
+                node = await self._reader.one({"id": {"in": [name]}}, name)
             except TrackerError as exc:
                 if exc.kind not in (TrackerErrorKind.INVALID, TrackerErrorKind.NOT_FOUND):
                     raise
-        if node is None or not self._rereads.is_ours(node):
-            return None
-        return self._with_comments(node)
-
-    async def transition(self, issue: Issue, state: str) -> Issue:
-        """Move an issue, if it is still where the caller believes it to be.
-
-        Linear has no condition for a change, so what somebody does between our last look and the
-        change is overwritten; moves of this daemon are made one after the other.
-        """
-        async with self._moving[issue.id]:
-            try:
-                return await self._transition(issue, state)
-            finally:
-                if not self._moving[issue.id].statistics().tasks_waiting:
-                    del self._moving[issue.id]
-
-    async def _transition(self, issue: Issue, state: str) -> Issue:
-        node, states = await self._rereads.with_states(issue)
-        present = self._with_comments(node)
-        if not same_state(present.state, issue.state):
-            raise _conflict(present, issue.state)
-        target = state_named(states, state)
-        if target is None:
-            names = ", ".join(each.name for each in states)
-            raise TrackerError(
-                TrackerErrorKind.INVALID,
-                f"cannot move {issue.identifier} to {state!r}: its team has the states {names}",
-            )
-        if str(node["state"]["name"]) == target.name:
-            return present
-        moved = await self._moved(issue, target)
-        answer = issue_of(moved, self._states.terminal, present.comments)
-        if not same_state(answer.state, target.name):
-            raise _conflict(answer, target.name)
-        self._candidates.learn(moved, self._states.terminal)
-        return answer
-
-    async def _moved(self, issue: Issue, target: TeamState) -> Node:
-        """Make the move and return the issue as it stands then. Raises TrackerError."""
-        what = f"cannot move {issue.identifier} to {target.name}"
-        try:
-            data = await self._api.ask(
-                queries.MOVE, what, Use.WRITE, id=str(issue.id), state=target.id
-            )
-            payload = data["issueUpdate"]
-            if payload["success"] and payload["issue"] is not None:
-                return await self._rest.complete(payload["issue"])
-            raise LostAnswer(TrackerErrorKind.UNAVAILABLE, f"{what}: Linear says no success")
-        except LostAnswer as lost:
-            if lost.retry_after is not None:
-                raise  # who tries again looks first
-            node, _ = await self._rereads.with_states(issue)
-            if same_state(str(node["state"]["name"]), issue.state):
-                raise lost from None
-            return node
+        return None if node is None else await self._whole(node)
 
     async def comment(
         self, issue: Issue, body: str, key: str | None = None, *, again: bool = False
@@ -205,34 +144,65 @@ class LinearTracker(Tracker):
             if refused or exc.retry_after is not None:
                 raise
             # Lost, or its id is there already: it was made by an earlier try.
-            if not await self._has_comment(comment_id, what):
+            data = await self._api.ask(queries.COMMENT_IS_THERE, what, id=comment_id)
+            if not nodes_of(data["comments"]):
                 raise
 
-    def overview(self) -> Overview:
-        """Return what the list holds."""
-        items = self._candidates.items.values()
-        return Overview(
-            issues=tuple(item.issue for item in items if item.issue is not None),
-            unreadable=tuple(
-                UnreadableIssue(
-                    message=str(item.error), names=frozenset({item.id, item.identifier})
-                )
-                for item in items
-                if item.error is not None
-            ),
-        )
+    # The steps of a re-read
 
-    def budgets(self) -> Sequence[RateBudget]:
-        """Return what Linear still lets the credential ask: requests, and points of complexity."""
-        return self._api.client.budgets()
+    async def _read(
+        self, ids: Sequence[IssueId]
+    ) -> tuple[Mapping[IssueId, Node], Mapping[IssueId, TrackerError]]:
+        nodes = await self._reader.of_ids(ids)
+        if not nodes:
+            return {}, {}
+        ours = {issue_id: node for issue_id, node in nodes.items() if self._reader.is_ours(node)}
+        for issue_id in nodes.keys() - ours.keys():
+            self._gone(issue_id)
+        return ours, {}
 
-    def list_pause(self) -> float:
-        """See Tracker."""
-        return self._api.client.list_pause()
+    async def _whole(self, item: Node, together: int = 1) -> Issue:
+        del together
+        await trio.lowlevel.checkpoint()
+        try:
+            comments = comments_of(nodes_of(item["comments"]))
+        except (KeyError, TypeError, ValueError) as exc:
+            what = f"a comment on Linear issue {item['identifier']} makes no sense: {exc!r}"
+            raise TrackerError(TrackerErrorKind.INVALID, what) from exc
+        return issue_of(item, self._states.terminal, comments)
 
-    def checks(self) -> Sequence[Check]:
-        """Ask who the key belongs to, for the team and its states, and for what is left."""
-        return linear_checks(self._api, self._key, self._states, self._filter)
+    async def _check_project(self) -> None:
+        await self._found_team()
+
+    def _heard(self, item: Node) -> None:
+        self._candidates.learn(item, self._states.terminal)
+
+    def _gone(self, issue_id: IssueId) -> None:
+        self._candidates.list.drop(issue_id)
+
+    # The steps of a move
+
+    async def _present(self, issue: Issue) -> Node:
+        return await self._reader.with_states(issue)
+
+    def _state_of(self, item: Node) -> str:
+        return str(item["state"]["name"])
+
+    async def _change(self, item: Node, issue: Issue, state: str) -> Node:
+        states = states_of(item["team"]["states"])
+        target = state_named(states, state)
+        if target is None:
+            names = ", ".join(each.name for each in states)
+            raise TrackerError(
+                TrackerErrorKind.INVALID,
+                f"cannot move {issue.identifier} to {state!r}: its team has the states {names}",
+            )
+        what = f"cannot move {issue.identifier} to {target.name}"
+        data = await self._api.ask(queries.MOVE, what, Use.WRITE, id=str(issue.id), state=target.id)
+        payload = data["issueUpdate"]
+        if not payload["success"] or payload["issue"] is None:
+            raise LostAnswer(TrackerErrorKind.UNAVAILABLE, f"{what}: Linear says no success")
+        return {**item, **await self._reader.complete(payload["issue"])}
 
     # Teams and states
 
@@ -262,28 +232,6 @@ class LinearTracker(Tracker):
             )
         self._told_missing = missing
         return team
-
-    def _with_comments(self, node: Node) -> Issue:
-        """Return a node as an issue. Raises TrackerError (INVALID) where it cannot be read."""
-        try:
-            comments = comments_of(nodes_of(node["comments"]))
-        except (KeyError, TypeError, ValueError) as exc:
-            raise TrackerError(
-                TrackerErrorKind.INVALID,
-                f"a comment on Linear issue {node['identifier']} makes no sense: {exc!r}",
-            ) from exc
-        return issue_of(node, self._states.terminal, comments)
-
-    async def _has_comment(self, comment_id: str, what: str) -> bool:
-        data = await self._api.ask(queries.COMMENT_IS_THERE, what, id=comment_id)
-        return bool(nodes_of(data["comments"]))
-
-
-def _conflict(present: Issue, expected: str) -> TrackerError:
-    return TrackerError(
-        TrackerErrorKind.CONFLICT,
-        f"{present.identifier} is in {present.state}, no longer in {expected}",
-    )
 
 
 def _comment_id(key: str | None) -> str:

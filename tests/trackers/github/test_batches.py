@@ -9,14 +9,13 @@ from pathlib import Path
 import pytest
 
 from sortie.model import IssueId, TrackerError, TrackerErrorKind
-from sortie.trackers import IssuesRead
 from sortie.trackers.github import batches
 from sortie.trackers.github.tracker import BATCH_FROM
 from tests.trackers.github.graphql_service import PATH
 from tests.trackers.github.opened import GitHub, github_opened
 from tests.trackers.github.shapes import a_user
 from tests.trackers.server.exchange import Reply
-from tests.trackers.server.faults import Instead, Refuse, Reset
+from tests.trackers.server.faults import Instead, Refuse
 
 
 def ids(*numbers: int) -> list[IssueId]:
@@ -198,20 +197,6 @@ async def test_a_secondary_limit_is_left_alone(tmp_path: Path) -> None:
     assert requests(hub)[0] == 2
 
 
-@pytest.mark.parametrize("fault", [Refuse(status=502), Reset(performed=False)])
-async def test_an_outage_of_it_is_one_of_the_tracker(tmp_path: Path, fault: Refuse | Reset) -> None:
-    """Nothing is taken for gone, and the next re-read asks it again."""
-    async with github_opened(tmp_path) as hub:
-        fill(hub, 6)
-        hub.server.inject(fault, path="graphql$")
-        with pytest.raises(TrackerError) as away:
-            await hub.tracker.fetch_by_ids(ids(*range(1, 7)))
-        again = await hub.tracker.fetch_by_ids(ids(*range(1, 7)))
-
-    assert away.value.kind.is_outage
-    assert len(again.issues) == 6
-
-
 async def test_too_much_at_once_is_asked_in_halves(tmp_path: Path) -> None:
     """Down to what is answered; and more than a hundred in several requests."""
     async with github_opened(tmp_path) as hub:
@@ -253,13 +238,3 @@ async def test_what_does_not_fit_is_asked_for(tmp_path: Path) -> None:
 def test_it_is_beside_rest(base: str, path: str) -> None:
     """On github.com, on an Enterprise Server, and with data residency."""
     assert batches._path_of(base) == path
-
-
-async def test_nothing_is_asked_for_no_issue(tmp_path: Path) -> None:
-    """Nor for names that are no numbers."""
-    async with github_opened(tmp_path) as hub:
-        read = await hub.tracker.fetch_by_ids([IssueId(f"A-{n}") for n in range(9)])
-        asked = requests(hub)
-
-    assert read == IssuesRead()
-    assert asked == (0, 1)  # whether the repository is there

@@ -78,7 +78,7 @@ def poor(hub: GitHub) -> None:
         (without_labels, "states", "failed", "no label for the active states 'Todo'"),
         (without_a_label_of_the_end, "states", "warning", "no label for 'Done'"),
         (late, "clock", "warning", "420 s behind"),
-        (poor, "budget", "warning", " of 5000 requests are left"),
+        (poor, "budget", "warning", " of 5000 core are left"),
     ],
 )
 async def test_each_trouble_is_found_by_its_check(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from datetime import timedelta
 from pathlib import Path
 
@@ -11,10 +10,8 @@ from msgspec.structs import replace
 from trio.testing import MockClock
 
 from sortie.model import IssueId, TrackerError, TrackerErrorKind
-from sortie.trackers.http import pages
 from tests.trackers.github.opened import GitHub, github_opened
-from tests.trackers.server.exchange import Reply
-from tests.trackers.server.faults import Instead, Refuse, Truncate
+from tests.trackers.server.faults import Truncate
 
 
 def fill(hub: GitHub, count: int, label: str = "Todo", first: int = 1) -> None:
@@ -100,40 +97,6 @@ async def test_a_failed_page_fails_the_poll(hub: GitHub) -> None:
         assert failed.value.kind is TrackerErrorKind.UNAVAILABLE
 
     assert len(await hub.todo()) == 250
-
-
-async def test_a_short_page_is_not_the_last(hub: GitHub) -> None:
-    """The server says what is next; how much came says nothing."""
-    fill(hub, 250)
-
-    def shorter(reply: Reply) -> Reply:
-        return dataclasses.replace(reply, body=reply.body[:3])
-
-    hub.server.inject(Instead(shorter), path="/issues$")
-
-    assert len(await hub.todo()) == 153
-
-
-async def test_a_list_without_an_end_is_an_error(
-    hub: GitHub, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It is never a shorter list: issues would silently not be worked on."""
-    fill(hub, 350)
-    monkeypatch.setattr(pages.walk, "__defaults__", (3,))
-
-    with pytest.raises(TrackerError, match="more than 3 pages"):
-        await hub.todo()
-
-
-async def test_a_page_that_comes_twice_is_an_error(hub: GitHub) -> None:
-    """A server that says the same page is next for ever is not believed."""
-    fill(hub, 150)
-    link = f'<{hub.service.repository}/issues?page=2>; rel="next"'
-    body: list[object] = []
-    hub.server.inject(Refuse(status=200, body=body, headers={"Link": link}), times=9)
-
-    with pytest.raises(TrackerError, match="comes twice"):
-        await hub.todo()
 
 
 async def test_an_issue_that_moves_between_two_pages_is_found_at_last(hub: GitHub) -> None:

@@ -42,22 +42,6 @@ async def test_a_limit_is_left_alone_for_as_long_as_it_says(hub: GitHub, name: s
     assert len(hub.server.asked) == 1
 
 
-async def test_refusals_without_a_time_are_left_alone_for_longer_each(hub: GitHub) -> None:
-    """A minute, two, four; and a minute again once there was an answer."""
-    waits = []
-    hub.server.inject(Refuse(status=403, body=SECONDARY), times=3)
-    for _ in range(3):
-        with pytest.raises(TrackerError) as refused:
-            await hub.todo()
-        waits.append(refused.value.retry_after)
-    await hub.todo()
-    hub.server.inject(Refuse(status=403, body=SECONDARY))
-    with pytest.raises(TrackerError) as refused:
-        await hub.todo()
-
-    assert [*waits, refused.value.retry_after] == [60.0, 120.0, 240.0, 60.0]
-
-
 async def test_the_end_of_the_hour_is_the_servers(hub: GitHub) -> None:
     """A reset is a time by its clock; ours may be hours off."""
     from datetime import timedelta
@@ -119,24 +103,6 @@ async def test_other_refusals_ask_for_no_time(hub: GitHub, name: str) -> None:
 
     assert (refused.value.kind, refused.value.retry_after) == (kind, None)
     assert str(refused.value).startswith("cannot list the issues of octo-org/hello-world")
-
-
-async def test_lists_are_given_up_before_anything_else(hub: GitHub) -> None:
-    """When requests get short, what is left is for moves and comments."""
-    hub.service.put(1, names=["In Progress"])
-    hub.service.remaining = 150
-    issue = await hub.read(1)
-    assert issue is not None
-
-    with pytest.raises(TrackerError) as refused:
-        await hub.todo()
-    moved = await hub.tracker.transition(issue, "Review")
-    await hub.tracker.comment(moved, "Done.", "run-1:completion")
-
-    assert refused.value.lists_only
-    assert refused.value.retry_after is not None
-    assert hub.service.names(1) == ["Review"]
-    assert len(hub.service.comments[1]) == 1
 
 
 async def test_polls_are_stretched_before_the_limit_is_hit(hub: GitHub) -> None:

@@ -51,17 +51,6 @@ async def test_a_hidden_repository_is_not_a_repository_without_issues(hub: GitHu
     assert "tracker.project" in str(refused.value)
 
 
-async def test_a_dead_token_is_not_an_empty_project(hub: GitHub) -> None:
-    """Every question is an error of the tracker, which a handoff waits out."""
-    hub.service.put(1, names=["Todo"])
-    hub.service.tokens = {"another"}
-
-    for ask in (hub.todo(), hub.read(1)):
-        with pytest.raises(TrackerError) as refused:
-            await ask
-        assert refused.value.kind is TrackerErrorKind.CLOSED
-
-
 async def test_comments_beyond_the_first_page_are_read(hub: GitHub) -> None:
     """All of them, in order, and again for nothing where none was added."""
     hub.service.put(1, names=["Todo"])

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from sortie.model import Issue, TrackerError, TrackerErrorKind
 from sortie.trackers.http.comments import key_in
-from sortie.trackers.http.errors import LostAnswer
 from tests.trackers.github.opened import GitHub, github_opened
 from tests.trackers.server.exchange import Received
 from tests.trackers.server.faults import Fault, Html, Refuse, Reset, Truncate
@@ -98,19 +97,6 @@ async def test_labels_that_are_dropped_without_a_word_are_noticed(hub: GitHub) -
 
     assert refused.value.kind is TrackerErrorKind.CLOSED
     assert acts(hub) == ["POST labels"]
-
-
-async def test_a_handoff_does_not_go_over_what_a_person_did(hub: GitHub) -> None:
-    """The issue is read right before it is written."""
-    issue = await started(hub, "In Progress")
-    hub.service.relabel(7, "Todo")
-
-    with pytest.raises(TrackerError) as refused:
-        await hub.tracker.transition(issue, "Review")
-
-    assert refused.value.kind is TrackerErrorKind.CONFLICT
-    assert hub.service.names(7) == ["Todo"]
-    assert acts(hub) == []
 
 
 @pytest.mark.parametrize("at", ["POST", "DELETE"])
@@ -204,38 +190,6 @@ async def test_a_lost_answer_is_looked_for_and_the_rest_is_done(hub: GitHub, cut
 
     assert moved.state == "Review"
     assert acts(hub) == ["POST labels", "DELETE labels/In Progress"]
-
-
-async def test_a_change_that_was_not_made_is_not_said_to_be(hub: GitHub) -> None:
-    """The issue is as it was, and the error says that the answer was lost."""
-    issue = await started(hub, "In Progress")
-    hub.server.inject(Reset(performed=False), method="POST")
-
-    with pytest.raises(LostAnswer):
-        await hub.tracker.transition(issue, "Review")
-
-    assert hub.service.names(7) == ["In Progress"]
-
-
-@pytest.mark.parametrize("fault", FAULTS)
-async def test_a_comment_is_made_once(hub: GitHub, fault: str) -> None:
-    """Whatever became of its answer, and however often it is tried with the same key."""
-    issue = await started(hub, "Review")
-    hub.server.inject(FAULTS[fault](), method="POST")
-
-    for _ in range(2):
-        try:
-            await hub.tracker.comment(issue, "Done.", "run-1:completion")
-        except TrackerError:
-            continue
-        break
-    await hub.tracker.comment(issue, "Done.", "run-2:completion")
-
-    said = [comment["body"] for comment in hub.service.comments[7]]
-    assert [key_in(body) for body in said] == ["run-1:completion", "run-2:completion"]
-    read = await hub.read(7)
-    assert read is not None
-    assert [comment.body for comment in read.comments] == ["Done.", "Done."]
 
 
 async def test_a_lost_comment_is_found_behind_many_others(hub: GitHub) -> None:

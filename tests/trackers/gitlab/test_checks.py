@@ -107,14 +107,3 @@ async def test_a_filter_that_finds_nothing_is_told(hub: Hub) -> None:
 
     assert outcome is CheckOutcome.WARNING
     assert "no open issue passes" in sentence
-
-
-async def test_a_clock_that_is_wrong_is_told(hub: Hub) -> None:
-    """By the time that GitLab's answers have."""
-    hub.server.skew = timedelta(minutes=7)
-
-    async with hub.open() as tracker:
-        outcome, sentence = (await found_by(tracker))["clock"]
-
-    assert outcome is CheckOutcome.WARNING
-    assert "behind" in sentence

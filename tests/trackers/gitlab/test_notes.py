@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from sortie.trackers.gitlab.notes import cut_to, harmless, original
+from sortie.trackers.gitlab.notes import harmless, original
 from sortie.trackers.http.comments import key_in, marked, without_mark
 
 WORDS = (
@@ -116,10 +116,3 @@ def test_a_mark_is_found_and_taken_off(text: str, key: str) -> None:
 def test_text_stays_readable(text: str, note: str) -> None:
     """A backslash stands before the slash, which Markdown does not show."""
     assert harmless(text) == note
-
-
-def test_a_text_that_is_too_long_is_cut_and_says_so() -> None:
-    """A comment over the limit would fail."""
-    assert cut_to("x" * 10, 10) == "x" * 10
-    assert len(cut_to("x" * 1000, 100)) == 100
-    assert cut_to("x" * 1000, 100).endswith("too long for a note)")

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-import trio
-from msgspec.structs import replace
 
-from sortie.model import Comment, IssueId, TrackerError, TrackerErrorKind
+from sortie.model import IssueId, TrackerError, TrackerErrorKind
 from sortie.trackers import IssuesRead, TrackerStates
-from sortie.trackers.http.changes import SWEEP
 from tests.trackers.gitlab.conftest import Hub, id_of, read_one
 from tests.trackers.server.exchange import Reply
-from tests.trackers.server.faults import Instead, Refuse
+from tests.trackers.server.faults import Instead
 
 STATES = ["Todo", "In Progress"]
 
@@ -157,7 +154,7 @@ def _with(place: int, **fields: Any) -> Callable[[Reply], Reply]:
     def change(reply: Reply) -> Reply:
         items = [dict(item) for item in reply.body]
         items[place] |= fields
-        return dataclasses.replace(reply, body=items, sound=False)
+        return replace(reply, body=items, sound=False)
 
     return change
 
@@ -180,39 +177,6 @@ async def test_the_server_says_which_page_is_next(hub: Hub) -> None:
     assert [issue.identifier for issue in found] == [f"web-{n}" for n in range(1, 11)]
     assert [comment.body for comment in first.comments] == [f"{n}" for n in range(10)]
     assert in_group == found
-
-
-async def test_a_failed_page_is_a_failed_list(hub: Hub) -> None:
-    """It is no shorter one, and what was known stays."""
-    hub.world.per_page_at_most = 3
-    for _ in range(8):
-        hub.world.put(labels=["Todo"])
-
-    async with hub.open() as tracker:
-        hub.server.inject(Refuse(status=500), path="issues$", skip=2)
-        with pytest.raises(TrackerError):
-            await tracker.fetch_candidates(STATES)
-        assert len(await tracker.fetch_candidates(STATES)) == 8
-
-
-async def test_an_issue_that_changes_between_two_pages_comes_once(hub: Hub) -> None:
-    """Lists are sorted by creation, which no change moves; nothing is lost or doubled."""
-    hub.world.per_page_at_most = 3
-    for _ in range(8):
-        hub.world.put(labels=["Todo"])
-
-    def change(request: Any) -> None:
-        if request.query.get("state") == "opened":
-            hub.world.put(7, title=f"Changed {request.number}")
-            hub.world.put(1, labels=["In Progress"])
-
-    hub.server.after = change
-    async with hub.open() as tracker:
-        found = await tracker.fetch_candidates(STATES)
-        again = await tracker.fetch_candidates(STATES)
-
-    assert sorted(issue.identifier for issue in found) == [f"web-{n}" for n in range(1, 9)]
-    assert {issue.identifier: issue.state for issue in again}["web-1"] == "In Progress"
 
 
 @pytest.mark.parametrize("scope", ["project", "group"])
@@ -250,23 +214,6 @@ async def test_issues_of_a_group_that_were_made_in_one_instant_are_all_read(hub:
     assert [issue.identifier for issue in found] == [f"web-{n}" for n in range(1, 11)]
 
 
-async def test_a_page_that_comes_twice_is_an_error(hub: Hub) -> None:
-    """A list without an end is not walked for ever."""
-    hub.world.per_page_at_most = 2
-    for _ in range(4):
-        hub.world.put(labels=["Todo"])
-
-    def same(reply: Reply) -> Reply:
-        link = f'<{hub.server.url}/api/v4/projects/40/issues?page=2>; rel="next"'
-        return dataclasses.replace(reply, headers={**reply.headers, "Link": link}, sound=False)
-
-    hub.server.inject(Instead(same), path="issues$", times=float("inf"))
-    hub.server.contract = None
-    async with hub.open() as tracker:
-        with pytest.raises(TrackerError, match="twice"):
-            await tracker.fetch_candidates(STATES)
-
-
 async def test_a_dead_token_is_no_empty_project(hub: Hub) -> None:
     """Where everything looks empty, nothing is believed: neither a list nor a re-read."""
     item = hub.world.put(labels=["Todo"])
@@ -290,15 +237,6 @@ async def test_a_dead_token_is_no_empty_project(hub: Hub) -> None:
 
     assert raised == [TrackerErrorKind.CLOSED] * 4
     assert dead.value.kind is TrackerErrorKind.CLOSED
-
-
-async def test_a_project_that_is_not_there_is_about_all_issues(hub: Hub) -> None:
-    """It holds no issue, and names what to look at."""
-    async with hub.open(project="acme/nowhere") as tracker:
-        with pytest.raises(TrackerError, match=r"tracker\.project") as refused:
-            await tracker.fetch_by_ids([IssueId("40:1")])
-
-    assert refused.value.kind is TrackerErrorKind.CLOSED
 
 
 async def test_a_renamed_label_moves_no_issue(hub: Hub) -> None:
@@ -327,23 +265,6 @@ async def test_a_renamed_label_moves_no_issue(hub: Hub) -> None:
     assert [issue.state for issue in mended.issues] == ["Doing", "Doing", "opened"]
 
 
-async def test_comments_are_those_of_people(hub: Hub) -> None:
-    """Ours are read back as they were written; system notes and deleted users do no harm."""
-    item = hub.world.put(labels=["Todo"])
-    hub.world.note(1, "added ~bug", system=True)
-    hub.world.note(1, "hello", author=None)
-
-    async with hub.open() as tracker:
-        issue = await read_one(tracker, item)
-        await tracker.comment(issue, "/usr/bin failed\nask @ann", "run-1:failure")
-        comments = (await read_one(tracker, item)).comments
-
-    assert [replace(comment, created_at=None) for comment in comments] == [
-        Comment(author="ghost", body="hello"),
-        Comment(author="sortie", body="/usr/bin failed\nask @ann"),
-    ]
-
-
 async def test_comments_are_not_read_again_while_an_issue_stays_as_it_is(hub: Hub) -> None:
     """A re-read of many issues costs one request while nothing happens."""
     for _ in range(7):
@@ -362,21 +283,3 @@ async def test_comments_are_not_read_again_while_an_issue_stays_as_it_is(hub: Hu
     assert quiet == 1
     assert len(hub.server.asked) - before - quiet == 2
     assert [len(issue.comments) for issue in read.issues] == [1, 1, 2, 1, 1, 1, 1]
-
-
-async def test_what_disappears_without_a_change_is_swept(
-    hub: Hub, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A deleted issue is in no list of changes; ten minutes later it is in no list at all."""
-    for _ in range(3):
-        hub.world.put(labels=["Todo"])
-
-    async with hub.open() as tracker:
-        await tracker.fetch_candidates(STATES)
-        hub.world.lose(2)
-        late = len(await tracker.fetch_candidates(STATES))
-        now = trio.current_time()
-        monkeypatch.setattr(trio, "current_time", lambda: now + SWEEP)
-        swept = len(await tracker.fetch_candidates(STATES))
-
-    assert (late, swept) == (3, 2)

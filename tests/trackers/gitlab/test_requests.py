@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from sortie.model import TrackerError, TrackerErrorKind
+from sortie.model import TrackerError
 from sortie.testing.tracker import context_of
 from sortie.trackers.gitlab import ADAPTER
 from tests.trackers.gitlab.conftest import Hub, id_of, read_one
 from tests.trackers.gitlab.server import gitlab
 from tests.trackers.gitlab.world import TOKEN, text_of
 from tests.trackers.server.certificates import make_certificate
-from tests.trackers.server.faults import Html, Refuse
+from tests.trackers.server.faults import Refuse
 
 STATES = ["Todo", "In Progress"]
 
@@ -92,48 +92,6 @@ async def test_a_filter_costs_a_second_request_only_when_something_changed(hub: 
     assert [cost for cost, _ in costs[1:]] == [2, 2, 2]
 
 
-@pytest.mark.parametrize("plain", [True, False])
-async def test_a_limit_is_told_with_its_seconds(hub: Hub, plain: bool) -> None:
-    """Whether its text is JSON or not; it is no fault of the token."""
-    hub.world.retry_after, hub.world.plain_429 = 23, plain
-
-    async with hub.open() as tracker:
-        with pytest.raises(TrackerError) as limited:
-            await tracker.fetch_candidates(STATES)
-
-    assert (limited.value.kind, limited.value.retry_after) == (TrackerErrorKind.UNAVAILABLE, 23.0)
-
-
-async def test_lists_are_given_up_before_handoffs(hub: Hub) -> None:
-    """When few requests are left, candidates wait, and an issue can still be moved; the budget is
-    told with the time at which it is full again."""
-    item = hub.world.put(labels=["In Progress"])
-    hub.world.budget = 206
-
-    async with hub.open() as tracker:
-        issue = await read_one(tracker, item)
-        await tracker.fetch_candidates(STATES)
-        with pytest.raises(TrackerError) as short:
-            for _ in range(5):
-                await tracker.fetch_candidates(STATES)
-        (budget,) = tracker.budgets()
-        moved = await tracker.transition(issue, "Review")
-
-    assert short.value.lists_only
-    assert short.value.retry_after is not None
-    assert 0 < short.value.retry_after <= 60
-    assert (budget.limit, moved.state) == (2000, "Review")
-    assert budget.resets_at is not None
-
-
-async def test_a_page_of_a_proxy_is_no_answer(hub: Hub) -> None:
-    """HTML with 200 is told as what it is."""
-    async with hub.open() as tracker:
-        hub.server.inject(Html(200))
-        with pytest.raises(TrackerError, match="no JSON"):
-            await tracker.fetch_candidates(STATES)
-
-
 async def test_the_token_is_seen_by_nobody(hub: Hub, caplog: pytest.LogCaptureFixture) -> None:
     """It stands in one header, and in no address, error, log or repr; GitLab may even send it
     back."""
@@ -150,19 +108,6 @@ async def test_the_token_is_seen_by_nobody(hub: Hub, caplog: pytest.LogCaptureFi
     assert all(request.headers["private-token"] == TOKEN for request in hub.server.asked)
     assert not [r for r in hub.server.asked if TOKEN in f"{r.path}{r.pairs}"]
     assert not [text for text in told if TOKEN in text]
-
-
-async def test_no_answer_sends_the_token_elsewhere(hub: Hub) -> None:
-    """A redirect to another host is not followed, not even for a read."""
-    hub.server.inject(
-        Refuse(status=302, headers={"Location": "http://127.0.0.2:9/api/v4/projects/40"}), times=2
-    )
-
-    async with hub.open() as tracker:
-        with pytest.raises(TrackerError) as refused:
-            await tracker.fetch_candidates(STATES)
-
-    assert refused.value.kind is TrackerErrorKind.CLOSED
 
 
 async def test_gitlab_may_stand_below_a_path_and_behind_tls(

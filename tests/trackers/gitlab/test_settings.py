@@ -67,20 +67,6 @@ def test_good_settings_have_no_problem(tmp_path: Path) -> None:
     ("change", "told"),
     [
         (
-            {"endpoint": "gitlab.example.org"},
-            "5:13: tracker.endpoint: needs an address such as https://gitlab.example.org",
-        ),
-        (
-            {"endpoint": "https://oauth2:glpat-0123@gitlab.example.org"},
-            "5:13: tracker.endpoint: must not hold a name, a password, a question mark or a '#'; "
-            "the key belongs in tracker.api_key",
-        ),
-        (
-            {"endpoint": "https://gitlab.example.org/?private_token=x"},
-            "5:13: tracker.endpoint: must not hold a name, a password, a question mark or a '#'; "
-            "the key belongs in tracker.api_key",
-        ),
-        (
             {"project": "web"},
             "4:12: tracker.project: needs the path of a project with its group, such as "
             "group/name; for all projects of a group set gitlab.scope to group",

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-from typing import Any
-
 import pytest
 
 from sortie.model import TrackerError, TrackerErrorKind
 from sortie.trackers.gitlab.issues import IssueKey
 from tests.trackers.gitlab.conftest import Hub, id_of, read_one
-from tests.trackers.server.faults import Html, Refuse, Reset, Truncate
-
-NOTES = r"notes$"
 
 
 async def test_a_move_is_one_request_that_keeps_other_labels(hub: Hub) -> None:
@@ -42,59 +36,6 @@ async def test_a_label_is_written_as_the_project_spells_it(hub: Hub) -> None:
     assert moved.state == "Review"
     assert hub.world.web.issues[1]["labels"] == ["REVIEW"]
     assert "Review" not in hub.world.web.labels
-
-
-async def test_a_state_that_a_person_set_meanwhile_is_a_conflict(hub: Hub) -> None:
-    """Nothing is written over it."""
-    item = hub.world.put(labels=["In Progress"])
-
-    async with hub.open() as tracker:
-        issue = await read_one(tracker, item)
-        hub.world.put(1, labels=["Todo"])
-        with pytest.raises(TrackerError) as refused:
-            await tracker.transition(issue, "Review")
-
-    assert refused.value.kind is TrackerErrorKind.CONFLICT
-    assert hub.server.count("PUT") == 0
-
-
-async def test_a_race_that_was_lost_is_a_conflict(hub: Hub) -> None:
-    """Somebody closes the issue in the moment of our change: that is read back."""
-    item = hub.world.put(labels=["In Progress"])
-
-    def close(request: Any) -> None:
-        if request.method == "PUT":
-            hub.world.put(1, state="closed")
-
-    async with hub.open() as tracker:
-        issue = await read_one(tracker, item)
-        hub.server.after = close
-        with pytest.raises(TrackerError, match="was moved to Done") as refused:
-            await tracker.transition(issue, "Review")
-
-    assert refused.value.kind is TrackerErrorKind.CONFLICT
-
-
-@pytest.mark.parametrize(
-    "fault", [Reset(performed=True), Truncate(), Refuse(status=502), Html(504)]
-)
-async def test_a_move_whose_answer_was_lost_is_looked_for(hub: Hub, fault: Any) -> None:
-    """Where it was made it is a success, and made once; where it was not, that is told."""
-    item = hub.world.put(labels=["In Progress"])
-
-    async with hub.open() as tracker:
-        issue = await read_one(tracker, item)
-        hub.server.inject(fault, method="PUT")
-        try:
-            moved = (await tracker.transition(issue, "Review")).state
-        except TrackerError as exc:
-            moved = exc.kind
-        again = await tracker.transition(await read_one(tracker, item), "Review")
-
-    was_made = not isinstance(fault, Refuse | Html)
-    assert moved == ("Review" if was_made else TrackerErrorKind.CLOSED)
-    assert again.state == "Review"
-    assert hub.server.count("PUT") == (1 if was_made else 2)
 
 
 async def test_a_locked_issue_is_tried_again(hub: Hub) -> None:
@@ -197,72 +138,6 @@ async def test_the_test_server_obeys_orders(hub: Hub) -> None:
 
     assert hub.world.orders == ["close"]
     assert hub.world.web.issues[1]["state"] == "closed"
-
-
-@pytest.mark.parametrize(
-    ("fault", "tries"),
-    [
-        (Reset(performed=True), 1),
-        (Truncate(), 1),
-        (Refuse(status=502), 2),
-        (Reset(performed=False), 2),
-    ],
-)
-async def test_a_comment_is_made_once(hub: Hub, fault: Any, tries: int) -> None:
-    """Where its answer is lost it is looked for, and made again only where it is not there."""
-    item = hub.world.put(labels=["Todo"])
-    hub.server.inject(fault, method="POST")
-
-    async with hub.open() as tracker:
-        issue = await read_one(tracker, item)
-        for _ in range(3):
-            with suppress(TrackerError):
-                await tracker.comment(issue, "The run ended.", "run-1:end")
-                break
-        after = await read_one(tracker, item)
-
-    assert [comment.body for comment in after.comments] == ["The run ended."]
-    assert hub.server.count("POST", NOTES) == tries
-
-
-async def test_a_first_comment_costs_no_look(hub: Hub) -> None:
-    """Only one whose answer was lost is looked for."""
-    item = hub.world.put(labels=["Todo"])
-
-    async with hub.open() as tracker:
-        issue = await read_one(tracker, item)
-        before = len(hub.server.asked)
-        await tracker.comment(issue, "one", "run-1:a")
-        await tracker.comment(issue, "two", "run-1:b")
-
-    assert hub.asked(before) == ["POST /projects/40/issues/1/notes"] * 2
-
-
-async def test_a_comment_that_is_too_long_is_cut(hub: Hub) -> None:
-    """It is made all the same, and says so."""
-    item = hub.world.put(labels=["Todo"])
-
-    async with hub.open() as tracker:
-        issue = await read_one(tracker, item)
-        await tracker.comment(issue, "x" * 1_100_000, "run-1:end")
-        (comment,) = (await read_one(tracker, item)).comments
-
-    assert comment.body.endswith("too long for a note)")
-
-
-async def test_a_change_is_not_sent_on_to_another_place(hub: Hub) -> None:
-    """A redirect of a change is an error, and the token goes nowhere."""
-    item = hub.world.put(labels=["Todo"])
-    target = {"Location": "https://evil.example/api/v4/projects/40/issues/1"}
-
-    async with hub.open() as tracker:
-        issue = await read_one(tracker, item)
-        hub.server.inject(Refuse(status=301, headers=target), method="PUT")
-        with pytest.raises(TrackerError, match="redirect") as refused:
-            await tracker.transition(issue, "Review")
-
-    assert refused.value.kind is TrackerErrorKind.CLOSED
-    assert "glpat" not in str(refused.value)
 
 
 async def test_an_issue_of_another_project_is_not_ours(hub: Hub) -> None:

@@ -16,7 +16,7 @@ from sortie.trackers.http.budget import Use
 from sortie.trackers.http.client import open_client, segment
 from sortie.trackers.http.credentials import basic, bearer, header
 from sortie.trackers.http.errors import LostAnswer
-from sortie.trackers.http.requests import Request
+from sortie.trackers.http.requests import HttpRequest
 from tests.trackers.http.conftest import PROVIDER, TOKEN, Opened, Things
 from tests.trackers.server.certificates import make_certificate
 from tests.trackers.server.exchange import Reply
@@ -32,8 +32,8 @@ from tests.trackers.server.faults import (
 )
 from tests.trackers.server.serving import TestServer, serving
 
-READ = Request(path="/thing", what="cannot read the thing")
-CHANGE = Request(path="/thing", what="cannot change it", method="POST", body=[1], use=Use.WRITE)
+READ = HttpRequest(path="/thing", what="cannot read the thing")
+CHANGE = HttpRequest(path="/thing", what="cannot change it", method="POST", body=[1], use=Use.WRITE)
 
 
 async def test_an_answer_is_whole_and_parsed(opened: Opened, server: TestServer) -> None:
@@ -54,7 +54,7 @@ async def test_a_part_of_a_path_stays_one_part(opened: Opened, server: TestServe
     async with opened() as client:
         for name in odd:
             with pytest.raises(TrackerError):
-                await client.ask(Request(path=f"/label/{segment(name)}", what="x"))
+                await client.ask(HttpRequest(path=f"/label/{segment(name)}", what="x"))
 
     assert [r.segments[2:] for r in server.asked] == [(name,) for name in odd]
 
@@ -167,7 +167,7 @@ async def test_a_redirect_is_followed_once_on_the_same_server(
     opened: Opened, server: TestServer, things: Things
 ) -> None:
     """Where the caller wants that, and for reads only; another server gets nothing."""
-    follow = Request(path="/old", what="cannot read", follow=True)
+    follow = HttpRequest(path="/old", what="cannot read", follow=True)
     away = f"http://localhost:{server.url.rpartition(':')[2]}/api/thing"
     things.replies["/api/old"] = Reply(status=301, headers={"Location": "/api/thing"})
     things.replies["/api/away"] = Reply(status=302, headers={"Location": away})
@@ -177,9 +177,9 @@ async def test_a_redirect_is_followed_once_on_the_same_server(
         found = await client.ask(follow)
         before = len(server.asked)
         with pytest.raises(TrackerError) as refused:
-            await client.ask(Request(path="/away", what="cannot read", follow=True))
+            await client.ask(HttpRequest(path="/away", what="cannot read", follow=True))
         with pytest.raises(TrackerError):
-            await client.ask(Request(path="/loop", what="cannot read", follow=True))
+            await client.ask(HttpRequest(path="/loop", what="cannot read", follow=True))
         server.inject(Refuse(status=307, headers={"Location": "/api/thing"}), method="POST")
         with pytest.raises(TrackerError):
             await client.ask(CHANGE)
@@ -195,7 +195,7 @@ async def test_what_has_not_changed_is_not_sent_again(
     opened: Opened, server: TestServer, things: Things
 ) -> None:
     """The server is asked every time, and its word that nothing has changed is believed."""
-    question = Request(path="/thing", what="cannot read", remember=True)
+    question = HttpRequest(path="/thing", what="cannot read", remember=True)
     async with opened() as client:
         first = await client.ask(question)
         second = await client.ask(question)
@@ -228,7 +228,7 @@ class Rotating:
 
 async def test_a_credential_is_renewed_once(opened: Opened, server: TestServer) -> None:
     """A 401 is tried again with another token, and what is remembered holds for it as well."""
-    question = Request(path="/thing", what="cannot read", remember=True)
+    question = HttpRequest(path="/thing", what="cannot read", remember=True)
     async with opened(credential=Rotating()) as client:
         await client.ask(question)
         server.inject(Refuse(status=401))

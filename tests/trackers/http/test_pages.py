@@ -6,14 +6,14 @@ import pytest
 from msgspec.structs import replace
 
 from sortie.model import TrackerError
-from sortie.trackers.http.answers import Answer
+from sortie.trackers.http.answers import HttpAnswer
 from sortie.trackers.http.pages import next_link, walk
-from sortie.trackers.http.requests import Request
+from sortie.trackers.http.requests import HttpRequest
 from tests.trackers.http.conftest import Opened, Things
 from tests.trackers.server.exchange import Reply
 from tests.trackers.server.serving import TestServer
 
-FIRST = Request(path="/things", what="cannot list the things", params=[("size", 2)])
+FIRST = HttpRequest(path="/things", what="cannot list the things", params=[("size", 2)])
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ async def test_the_next_page_is_where_the_server_says(
 ) -> None:
     """On our server in any case: where it names another one, its query is taken."""
     async with opened() as client:
-        headers = {"Link": link.replace("{base}", client.base)} if link else {}
+        headers = {"Link": link.replace("{base}", str(client.endpoint))} if link else {}
         things.replies["/api/things"] = Reply(body=[], headers=headers)
         answer = await client.ask(FIRST)
         following = next_link(client, FIRST, answer)
@@ -50,7 +50,7 @@ async def test_pages_are_read_to_the_end(opened: Opened, server: TestServer) -> 
     """Whatever says which is next, and however short a page is."""
     seen: list[int] = []
 
-    def take(answer: Answer) -> Request | None:
+    def take(answer: HttpAnswer) -> HttpRequest | None:
         seen.append(answer.json()["id"])
         return (
             replace(FIRST, path="/thing", params=[("page", len(seen))]) if len(seen) < 4 else None
@@ -68,7 +68,7 @@ async def test_a_list_that_turns_in_a_circle_or_never_ends_is_an_error(
     """It is no list that is shorter than it should be."""
     count = 0
 
-    def onward(answer: Answer) -> Request:
+    def onward(answer: HttpAnswer) -> HttpRequest:
         nonlocal count
         count += 1
         return replace(FIRST, path="/thing", params=[("page", count)])

@@ -15,16 +15,16 @@ from trio.testing import MockClock
 from sortie.trackers.http.budget import Use
 from sortie.trackers.http.client import HttpClient
 from sortie.trackers.http.credentials import bearer
-from sortie.trackers.http.endpoint import Endpoint
-from sortie.trackers.http.requests import Request
+from sortie.trackers.http.endpoint import TrackerEndpoint
+from sortie.trackers.http.requests import HttpRequest
 from tests.trackers.http.conftest import PROVIDER, TOKEN
 
 GAP = 1.0
 
 ANSWER_TIME = 0.1
 
-READ = Request(path="/thing", what="cannot read the thing")
-CHANGE = Request(path="/thing", what="cannot change it", method="POST", body=[1], use=Use.WRITE)
+READ = HttpRequest(path="/thing", what="cannot read the thing")
+CHANGE = HttpRequest(path="/thing", what="cannot change it", method="POST", body=[1], use=Use.WRITE)
 
 
 class SlowService:
@@ -52,7 +52,7 @@ async def client_of(service: SlowService) -> AsyncIterator[HttpClient]:
     """Hold a client of the service open that keeps changes apart."""
     provider = replace(PROVIDER, change_gap=GAP, at_once=4)
     async with httpx2.AsyncClient(transport=httpx2.MockTransport(service)) as transport:
-        place = Endpoint.of("https://tracker.example/api")
+        place = TrackerEndpoint.of("https://tracker.example/api")
         yield HttpClient(transport, provider, place, bearer(TOKEN), lambda: None)
 
 

@@ -12,11 +12,10 @@ from sortie.model import Issue
 from sortie.testing.tracker import OpenRig, Rig, context_of
 from sortie.trackers import Tracker
 from sortie.trackers.http.changes import SWEEP
-from sortie.trackers.http.client import open_client
-from sortie.trackers.jira import ADAPTER, JiraSettings
+from sortie.trackers.jira import ADAPTER
 from sortie.trackers.jira.editions import Cloud, DataCenter
-from sortie.trackers.jira.provider import credential_of, provider_of
 from sortie.trackers.jira.tracker import JiraTracker
+from sortie.trackers.jira.tracker import opened as opened_tracker
 from tests.trackers.jira.contracts import CloudContract, DataCenterContract
 from tests.trackers.jira.server import API_KEY, PAT, Comment, JiraService, Record
 from tests.trackers.server.aliases import AliasedTracker, Aliases
@@ -138,13 +137,8 @@ async def opened(
         **keys,
     }
     context = context_of(ADAPTER, block, directory, **given)
-    assert isinstance(context.settings, JiraSettings)
-    assert context.endpoint is not None
-    assert context.api_key is not None
-    provider = provider_of(context.endpoint, context.settings.deployment)
-    signed = credential_of(context.api_key)
-    async with open_client(provider, context.endpoint, signed, context.progress) as client:
-        yield JiraTracker(client, context, context.settings, sweep)
+    async with opened_tracker(context, sweep) as tracker:
+        yield tracker
 
 
 @asynccontextmanager

@@ -14,11 +14,9 @@ from sortie.trackers.http.client import segment
 from sortie.trackers.jira import ADAPTER
 from tests.trackers.jira.conftest import Jira
 from tests.trackers.jira.contracts import CloudContract
-from tests.trackers.jira.rig import contract_of, opened
 from tests.trackers.jira.server import API_KEY, PAT, JiraService
-from tests.trackers.server.certificates import make_certificate
 from tests.trackers.server.exchange import Received, Reply
-from tests.trackers.server.faults import Html, Refuse, Truncate
+from tests.trackers.server.faults import Refuse
 from tests.trackers.server.serving import serving
 
 
@@ -32,16 +30,6 @@ async def test_the_edition_is_asked_for_once(jira: Jira) -> None:
     assert paths.count("/rest/api/2/serverInfo") == 1
     version = jira.service.api
     assert all(path.startswith(version) for path in paths if path != "/rest/api/2/serverInfo")
-
-
-async def test_a_named_edition_is_not_asked_for(jira: Jira) -> None:
-    """But for its address for people."""
-    jira.service.put(1)
-    kind = "cloud" if jira.service.cloud else "data-center"
-    async with jira.opened({"deployment": kind}) as tracker:
-        await tracker.fetch_candidates(["Todo"])
-
-    assert f"{jira.service.api}/serverInfo" in [request.path for request in jira.server.asked]
 
 
 class Gateway:
@@ -111,18 +99,6 @@ async def test_a_wrong_key_is_told_and_shown_to_nobody(
     assert all(secret not in f"{r.path}{r.query}" for r in jira.server.asked)
 
 
-async def test_a_redirect_to_another_server_gets_no_key(jira: Jira) -> None:
-    """It is not followed, and told."""
-    other = {"Location": "http://127.0.0.1:1/rest/api/2/serverInfo"}
-    jira.server.inject(Refuse(status=302, headers=other), path="serverInfo")
-
-    with pytest.raises(TrackerError) as told:
-        await jira.tracker.fetch_candidates(["Todo"])
-
-    assert told.value.kind is TrackerErrorKind.CLOSED
-    assert "redirect" in str(told.value)
-
-
 async def test_a_captcha_is_told(jira: Jira) -> None:
     """It is no wrong key, and a person has to solve it."""
     denied = {"X-Seraph-LoginReason": "AUTHENTICATION_DENIED"}
@@ -130,36 +106,6 @@ async def test_a_captcha_is_told(jira: Jira) -> None:
 
     with pytest.raises(TrackerError, match="CAPTCHA"):
         await jira.tracker.fetch_candidates(["Todo"])
-
-
-@pytest.mark.parametrize("status", [200, 401, 503])
-async def test_pages_of_a_proxy_are_no_answers(jira: Jira, status: int) -> None:
-    """HTML in the place of JSON fails the request in a sentence, and the next one works."""
-    jira.service.put(1)
-    await jira.tracker.fetch_candidates(["Todo"])
-    for path in ("search", "bulkfetch|/issue/10001$"):
-        jira.server.inject(Html(status=status), path=path)
-
-    for call in (
-        lambda: jira.tracker.fetch_candidates(["Todo"]),
-        lambda: jira.tracker.fetch_by_ids([IssueId("10001")]),
-    ):
-        with pytest.raises(TrackerError) as told:
-            await call()
-        assert told.value.kind in (TrackerErrorKind.UNAVAILABLE, TrackerErrorKind.CLOSED)
-
-    assert len(await jira.tracker.fetch_candidates(["Todo"])) == 1
-
-
-async def test_half_an_answer_is_none(jira: Jira) -> None:
-    """JSON that is cut off, by its length or in itself, is no list."""
-    jira.service.put(1)
-    for whole in (True, False):
-        jira.server.inject(Truncate(whole=whole), path="search")
-        with pytest.raises(TrackerError):
-            await jira.tracker.fetch_candidates(["Todo"])
-
-    assert len(await jira.tracker.fetch_candidates(["Todo"])) == 1
 
 
 async def test_budgets_are_told(jira: Jira) -> None:
@@ -196,23 +142,6 @@ async def test_budgets_are_told(jira: Jira) -> None:
     assert moved.state == "Review"
 
 
-async def test_over_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that nobody vouches for is not talked to; one of ours is."""
-    certificate = make_certificate(tmp_path)
-    service = JiraService()
-    service.put(1)
-    with serving(service, contract_of(service), certificate) as server:
-        async with opened(server, tmp_path) as tracker:
-            with pytest.raises(TrackerError) as told:
-                await tracker.fetch_candidates(["Todo"])
-        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
-        async with opened(server, tmp_path) as tracker:
-            found = await tracker.fetch_candidates(["Todo"])
-
-    assert told.value.kind is TrackerErrorKind.CLOSED
-    assert len(found) == 1
-
-
 async def test_names_that_are_no_keys_are_not_asked_for(jira: Jira) -> None:
     """What is no key and no id is not there, and reaches no path."""
     await jira.tracker.find("PROJ-1")
@@ -224,16 +153,6 @@ async def test_names_that_are_no_keys_are_not_asked_for(jira: Jira) -> None:
     assert found == [None] * len(names)
     assert jira.asked() == []
     assert segment("..") == "%2E%2E"
-
-
-async def test_a_key_of_before_is_found_by_people(jira: Jira) -> None:
-    """In any case of letters."""
-    jira.service.put(1)
-
-    found = await jira.tracker.find("proj-1")
-
-    assert found is not None
-    assert found.identifier == "PROJ-1"
 
 
 async def test_an_issue_that_the_cloud_cannot_read_now_has_failed(jira: Jira) -> None:

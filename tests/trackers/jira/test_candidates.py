@@ -14,7 +14,7 @@ from sortie.model import Blocker, IssueId, TrackerError, TrackerErrorKind
 from sortie.trackers import TrackerStates
 from tests.trackers.jira.conftest import Jira
 from tests.trackers.server.exchange import Reply
-from tests.trackers.server.faults import Instead, Refuse
+from tests.trackers.server.faults import Instead
 
 ACTIVE = ["Todo", "In Progress"]
 
@@ -94,40 +94,6 @@ async def test_a_list_that_shrinks_fast_is_read_again(jira: Jira) -> None:
     found = await listed(jira)
 
     assert set(found) >= {f"PROJ-{number}" for number in range(41, 251)}
-
-
-async def test_a_page_that_fails_fails_the_list(jira: Jira) -> None:
-    """No shorter list comes of it, and the next poll has all."""
-    jira.service.page_limit = 40
-    for number in range(1, 101):
-        jira.service.put(number)
-    jira.server.inject(Refuse(status=500), method="POST", path="search", skip=1)
-
-    with pytest.raises(TrackerError) as failed:
-        await jira.tracker.fetch_candidates(ACTIVE)
-
-    assert failed.value.kind is TrackerErrorKind.UNAVAILABLE
-    assert len(await listed(jira)) == 100
-
-
-async def test_a_page_that_comes_twice_is_an_error(jira: Jira) -> None:
-    """A server whose next page is always the same one gives no list without end."""
-    jira.service.page_limit = 40
-    for number in range(1, 101):
-        jira.service.put(number)
-
-    def again(reply: Reply) -> Reply:
-        body = dict(reply.body)
-        if "nextPageToken" in body:
-            body["nextPageToken"] = "token-10040"
-        else:
-            body |= {"startAt": 0, "total": 100}
-        return Reply(body=body, sound=False)
-
-    jira.server.inject(Instead(again), method="POST", path="search", times=9)
-
-    with pytest.raises(TrackerError, match="comes twice"):
-        await jira.tracker.fetch_candidates(ACTIVE)
 
 
 async def test_what_enters_and_leaves_is_seen_by_the_next_poll(jira: Jira) -> None:

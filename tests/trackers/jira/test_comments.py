@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from sortie.model import Issue, IssueId, TrackerError, TrackerErrorKind
+from sortie.model import Issue, IssueId
 from tests.trackers.jira.conftest import Jira
 from tests.trackers.jira.server import JiraService
 from tests.trackers.server.exchange import Reply
-from tests.trackers.server.faults import Fault, Html, Instead, Refuse, Reset
+from tests.trackers.server.faults import Fault, Instead, Reset
 
 POST, PATH = "POST", "/issue/10001/comment$"
 
@@ -52,23 +52,6 @@ async def test_comments_of_all_pages_are_read(jira: Jira) -> None:
     issue = await read(jira)
 
     assert [comment.body for comment in issue.comments] == [f"remark {n}" for n in range(130)]
-
-
-async def test_comments_of_an_unchanged_issue_are_not_asked_for_again(jira: Jira) -> None:
-    """A re-read of running issues costs no look at all their comments; a new one is seen."""
-    record = jira.service.put(1)
-    jira.service.add_comment(record, body(jira.service, "one"))
-    await read(jira)
-    jira.asked()
-
-    same = await read(jira)
-    of_same = jira.asked()
-    jira.service.add_comment(record, body(jira.service, "two"))
-    jira.service.edit(1)
-    more = await read(jira)
-
-    assert sum("comment" in told for told in of_same) == 0
-    assert ([c.body for c in same.comments], len(more.comments)) == (["one"], 2)
 
 
 async def test_comments_for_some_only_stay_out_of_prompts(jira: Jira) -> None:
@@ -127,36 +110,6 @@ async def test_a_comment_whose_answer_was_lost_is_found(
     assert jira.server.count(method=POST, path=PATH) == 1
 
 
-NOT_MADE: dict[str, tuple[Fault, TrackerErrorKind]] = {
-    "reset": (Reset(performed=False), TrackerErrorKind.UNAVAILABLE),
-    "502": (Refuse(status=502), TrackerErrorKind.CLOSED),
-    "403": (Refuse(status=403), TrackerErrorKind.PERMISSION),
-    "a page": (Html(), TrackerErrorKind.UNAVAILABLE),
-}
-
-
-@pytest.mark.parametrize("tells", [True, False], ids=["tells properties", "tells none"])
-@pytest.mark.parametrize(("fault", "kind"), NOT_MADE.values(), ids=NOT_MADE)
-async def test_a_comment_that_was_not_made_is_an_error_and_is_made_by_the_next_try(
-    jira: Jira, fault: Fault, kind: TrackerErrorKind, tells: bool
-) -> None:
-    """One that said the same for an earlier run is not taken for it."""
-    jira.service.tells_properties = tells
-    issue = await first(jira)
-    await jira.tracker.comment(issue, "done", "run-6:completion")
-    for comment in jira.service.issues[10001].comments:
-        assert comment.created is not None
-        comment.created -= timedelta(hours=1)
-    jira.server.inject(fault, method=POST, path=PATH)
-
-    with pytest.raises(TrackerError) as told:
-        await jira.tracker.comment(issue, "done", "run-7:completion")
-    lost = len(texts(jira))
-    await jira.tracker.comment(issue, "done", "run-7:completion")
-
-    assert (told.value.kind, lost, len(texts(jira))) == (kind, 1, 2)
-
-
 @pytest.mark.parametrize("newest_first", [True, False])
 async def test_a_lost_comment_is_found_among_many(jira: Jira, newest_first: bool) -> None:
     """Whether Jira obeys the order that was asked for or not."""
@@ -170,37 +123,3 @@ async def test_a_lost_comment_is_found_among_many(jira: Jira, newest_first: bool
     await jira.tracker.comment(issue, "done", "run-7:completion")
 
     assert len(texts(jira)) == 121
-
-
-async def test_a_comment_that_cannot_be_looked_for_is_looked_for_next_time(jira: Jira) -> None:
-    """The answer is lost and so is the look: the next try looks before it makes another."""
-    issue = await first(jira)
-    jira.server.inject(Reset(performed=True), method=POST, path=PATH)
-    jira.server.inject(Refuse(status=503), method="GET", path="/comment$")
-
-    with pytest.raises(TrackerError):
-        await jira.tracker.comment(issue, "done", "run-7:completion")
-    await jira.tracker.comment(issue, "done", "run-7:completion")
-
-    assert len(texts(jira)) == 1
-
-
-async def test_a_long_comment_is_taken(jira: Jira) -> None:
-    """It is cut, says so, and fails no handoff."""
-    issue = await first(jira)
-
-    await jira.tracker.comment(issue, "too much ö\n" * 20_000, "run-7:completion")
-
-    (comment,) = (await read(jira)).comments
-    assert "Sortie left out" in comment.body
-
-
-async def test_a_comment_on_an_issue_that_is_gone_is_not_found(jira: Jira) -> None:
-    """Nothing is made in its place."""
-    issue = await first(jira)
-    jira.service.lose(1)
-
-    with pytest.raises(TrackerError) as told:
-        await jira.tracker.comment(issue, "done", "run-7:completion")
-
-    assert told.value.kind is TrackerErrorKind.NOT_FOUND

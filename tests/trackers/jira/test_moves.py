@@ -96,17 +96,6 @@ async def test_no_transition_at_all_is_a_lack_of_permission(jira: Jira) -> None:
     assert error.kind is TrackerErrorKind.PERMISSION
 
 
-async def test_a_stale_belief_is_a_conflict(jira: Jira) -> None:
-    """Somebody has moved the issue since it was read; their status stays."""
-    issue = await first(jira)
-    jira.service.edit(1, status="Dropped")
-
-    error = await refused(jira, issue, "Review")
-
-    assert (error.kind, status(jira)) == (TrackerErrorKind.CONFLICT, "Dropped")
-    assert "from Todo to Dropped" in str(error)
-
-
 async def test_a_move_that_was_made_already_is_a_success(jira: Jira) -> None:
     """As after a crash: nothing is written again."""
     issue = await first(jira)
@@ -135,20 +124,6 @@ async def test_a_lost_race_is_a_conflict(jira: Jira) -> None:
     error = await refused(jira, issue, "Review")
 
     assert (error.kind, status(jira)) == (TrackerErrorKind.CONFLICT, "Dropped")
-
-
-async def test_a_move_that_is_undone_at_once_is_a_conflict(jira: Jira) -> None:
-    """Somebody moves the issue on before it is read again."""
-    issue = await first(jira)
-
-    def person(request: Received) -> None:
-        if request.method == "POST":
-            jira.service.edit(1, status="Dropped")
-
-    jira.server.after = person
-    error = await refused(jira, issue, "Review")
-
-    assert error.kind is TrackerErrorKind.CONFLICT
 
 
 def made(reply: Reply) -> Reply:

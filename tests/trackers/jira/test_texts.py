@@ -10,9 +10,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from md_adf import validate_adf
 
+from sortie.trackers.http.comments import fitted
 from sortie.trackers.jira import adf, adf_writer, wiki, wiki_writer
 from sortie.trackers.jira.adf_nodes import INLINE
-from sortie.trackers.jira.editions import Cloud, DataCenter, limited_text
+from sortie.trackers.jira.editions import Cloud, DataCenter
 
 Node = dict[str, Any]
 
@@ -427,12 +428,12 @@ def test_a_long_comment_is_cut_and_says_so(edition: Cloud | DataCenter) -> None:
     def size(told: object) -> int:
         return len(told if isinstance(told, str) else json.dumps(told))
 
-    short = limited_text("fine", 32_767, edition.write_text, size)
-    cut = limited_text("```\n" + "line of ö\n" * 9000, 32_767, edition.write_text, size)
+    short = fitted("fine", 32_767, edition.write_text, size)
+    cut = fitted("```\n" + "line of ö\n" * 9000, 32_767, edition.write_text, size)
 
     assert edition.read_text(short) == "fine"
     assert size(cut) <= 32_767
-    assert "Sortie left out" in edition.read_text(cut).split("```")[-1]
+    assert "shortened" in edition.read_text(cut).split("```")[-1]
 
 
 def test_names_in_code_stay_as_they_are() -> None:

@@ -13,7 +13,7 @@ from sortie.model import Issue
 from sortie.testing.tracker import OpenRig, Rig, context_of
 from sortie.trackers import Tracker
 from sortie.trackers.linear import ADAPTER
-from tests.trackers.linear.schema import GraphQLContract
+from tests.trackers.linear.schema import GraphQLContract, schema
 from tests.trackers.linear.service import API_KEY, LinearService
 from tests.trackers.server.aliases import AliasedTracker, Aliases
 from tests.trackers.server.faults import Reset
@@ -23,6 +23,7 @@ from tests.trackers.server.serving import TestServer, serving
 @contextmanager
 def linear(certificate: Path | None = None) -> Iterator[tuple[LinearService, TestServer]]:
     """Run a Linear with one team, ENG, whose exchanges are held to its schema."""
+    schema()  # parsed here, as that may take longer on a busy machine than a request may
     service = LinearService()
     service.add_team("ENG")
     with serving(service, GraphQLContract(), certificate) as server:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -109,30 +108,6 @@ async def test_a_key_that_may_not_write_is_told_before_it_has_to(
 
     assert found["write"][0] == "failed"
     assert "Read, Write and Create comments" in found["write"][2]
-
-
-@pytest.mark.parametrize("minutes", [-7, 7])
-async def test_a_wrong_clock_is_a_warning(server: TestServer, minutes: int) -> None:
-    """Which way, and by how much."""
-    server.skew = timedelta(minutes=minutes)
-
-    outcome, sentence, remedy = (await diagnosed(server))["clock"]
-
-    direction = "ahead of" if minutes < 0 else "behind"
-    assert outcome == "warning"
-    assert f"s {direction} Linear's" in sentence
-    assert abs(int(sentence.split(" is ")[1].split()[0]) - 420) <= 3
-    assert "NTP" in remedy
-
-
-async def test_little_that_is_left_is_a_warning(service: LinearService, server: TestServer) -> None:
-    """Below a tenth."""
-    service.requests_left = 300
-
-    found = await diagnosed(server)
-
-    assert found["budget"][0] == "warning"
-    assert "of 5000 requests" in found["budget"][1]
 
 
 @pytest.mark.parametrize(

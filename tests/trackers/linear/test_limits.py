@@ -5,16 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sortie.model import IssueId, TrackerError, TrackerErrorKind
+from sortie.model import TrackerError, TrackerErrorKind
 from sortie.trackers import Tracker
-from tests.trackers.linear.rig import linear, opened
+from tests.trackers.linear.rig import opened
 from tests.trackers.linear.service import API_KEY, OAUTH_TOKEN, LinearService
-from tests.trackers.server.certificates import make_certificate
 from tests.trackers.server.faults import Refuse
 from tests.trackers.server.serving import TestServer
 
@@ -43,22 +41,6 @@ async def test_a_limit_is_known_whatever_the_status(
     assert (error.kind, error.retry_after) == (TrackerErrorKind.UNAVAILABLE, 31.0)
 
 
-@pytest.mark.parametrize("status", [200, 400, 429])
-async def test_limits_that_say_no_time_double(
-    server: TestServer, tracker: Tracker, status: int
-) -> None:
-    """A minute at first, then twice as long with each refusal in a row, until an answer comes."""
-    body = {"errors": [LIMITED]}
-    server.inject(Refuse(status=status, body=body), times=3)
-
-    waits = [(await refusal(tracker)).retry_after for _ in range(3)]
-    await tracker.fetch_candidates(TODO)
-    server.inject(Refuse(status=status, body=body))
-    after = (await refusal(tracker)).retry_after
-
-    assert (waits, after) == ([60.0, 120.0, 240.0], 60.0)
-
-
 async def test_a_reset_is_in_milliseconds_by_the_servers_clock(
     server: TestServer, tracker: Tracker
 ) -> None:
@@ -78,18 +60,6 @@ async def test_a_reset_is_in_milliseconds_by_the_servers_clock(
     assert 85 <= error.retry_after <= 91
 
 
-async def test_a_limit_that_says_nothing_is_waited_for_longer_each_time(
-    server: TestServer, tracker: Tracker
-) -> None:
-    """A minute, then two; plain text is a limit too."""
-    refused = Refuse(status=429, body=b"slow down", content_type="text/plain")
-    server.inject(refused, times=2)
-
-    waits = [(await refusal(tracker)).retry_after for _ in range(2)]
-
-    assert waits == [60.0, 120.0]
-
-
 async def test_what_is_left_is_told(
     service: LinearService, server: TestServer, tracker: Tracker
 ) -> None:
@@ -106,23 +76,6 @@ async def test_what_is_left_is_told(
     resets_at = budgets["requests"].resets_at
     assert resets_at is not None
     assert abs(resets_at - datetime.now(UTC) - timedelta(minutes=30)) < timedelta(seconds=5)
-
-
-async def test_lists_are_given_up_first_where_requests_get_short(
-    service: LinearService, tracker: Tracker
-) -> None:
-    """Handoffs and comments still pass, until nothing is left."""
-    issue_id = IssueId(service.put()["id"])
-    await tracker.fetch_candidates(TODO)
-    service.requests_left = 100
-    await tracker.fetch_by_ids([issue_id])
-
-    short = await refusal(tracker)
-    (issue,) = (await tracker.fetch_by_ids([issue_id])).issues
-    moved = await tracker.transition(issue, "Review")
-
-    assert short.lists_only
-    assert moved.state == "Review"
 
 
 @pytest.mark.parametrize(
@@ -200,27 +153,3 @@ async def test_the_key_stands_in_no_error_log_or_repr(
     assert "***" in str(error)
     for text in texts:
         assert API_KEY not in text
-
-
-async def test_a_redirect_is_not_followed(server: TestServer, tracker: Tracker) -> None:
-    """Neither to another server, which would get the key, nor to this one."""
-    server.inject(Refuse(status=307, headers={"Location": "https://elsewhere.example/graphql"}))
-
-    error = await refusal(tracker)
-
-    assert error.kind is TrackerErrorKind.CLOSED
-    assert "redirect" in str(error)
-    assert len(server.asked) == 1
-
-
-async def test_it_speaks_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A certificate that nobody vouches for is refused."""
-    certificate = make_certificate(tmp_path)
-    with linear(certificate) as (_, server):
-        async with opened(server) as tracker:
-            error = await refusal(tracker)
-        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
-        async with opened(server) as tracker:
-            assert await tracker.fetch_candidates(TODO) == ()
-
-    assert error.kind is TrackerErrorKind.CLOSED

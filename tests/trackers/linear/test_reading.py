@@ -10,7 +10,7 @@ from sortie.model import Blocker, IssueId, TrackerError, TrackerErrorKind
 from sortie.trackers import Tracker
 from tests.trackers.linear.rig import opened
 from tests.trackers.linear.service import LinearService
-from tests.trackers.server.faults import Html, Instead, Refuse
+from tests.trackers.server.faults import Instead
 from tests.trackers.server.serving import TestServer
 
 TODO = ("Todo",)
@@ -167,26 +167,6 @@ async def test_a_team_that_is_not_shown_any_more_ends_nothing(
     assert len(after.issues) == 1
 
 
-async def test_a_dead_key_is_no_empty_team(service: LinearService, tracker: Tracker) -> None:
-    """Everything fails with what is wrong, and nothing is taken to be gone."""
-    issue = service.put()
-    await tracker.fetch_candidates(TODO)
-    service.dead = True
-    kinds = []
-
-    for call in (
-        lambda: tracker.fetch_candidates(TODO),
-        lambda: tracker.fetch_by_ids([IssueId(issue["id"])]),
-        lambda: tracker.find("ENG-1"),
-    ):
-        with pytest.raises(TrackerError) as told:
-            await call()
-        kinds.append(told.value.kind)
-
-    assert kinds == [TrackerErrorKind.CLOSED] * 3
-    assert "not authenticated" in str(told.value)
-
-
 async def test_a_renamed_state_is_told_and_not_an_empty_list(
     service: LinearService, tracker: Tracker
 ) -> None:
@@ -242,23 +222,6 @@ async def test_a_blocker_that_is_over_in_another_team_blocks_no_more(
     )
 
 
-async def test_a_time_that_cannot_be_read_fails_that_issue_alone(
-    service: LinearService, tracker: Tracker
-) -> None:
-    """It is no issue of 1970, which would come first."""
-    good, bad = service.put(), service.put(createdAt="!yesterday")
-
-    listed = await tracker.fetch_candidates(TODO)
-    read = await tracker.fetch_by_ids([IssueId(good["id"]), IssueId(bad["id"])])
-    (unreadable,) = tracker.overview().unreadable
-
-    assert [issue.id for issue in listed] == [good["id"]]
-    assert {i: error.kind for i, error in read.failed.items()} == {
-        bad["id"]: TrackerErrorKind.INVALID
-    }
-    assert {bad["id"], bad["identifier"]} == unreadable.names
-
-
 async def test_a_filter_narrows_and_cannot_break_out(
     service: LinearService, server: TestServer
 ) -> None:
@@ -305,32 +268,6 @@ async def test_what_is_not_found_is_none_by_either_status(
 
     assert await tracker.find("ENG-77") is None
     assert await tracker.find("OPS-1") is None
-
-
-async def test_an_id_that_linear_does_not_take_is_an_issue_that_is_not_there(
-    server: TestServer, tracker: Tracker
-) -> None:
-    """What people type need not be a UUID."""
-    refused = {"type": "invalid input", "code": "INPUT_ERROR"}
-    body = {"errors": [{"message": "Argument Validation Error", "extensions": refused}]}
-    server.inject(Refuse(status=400, body=body), body="SortieReread")
-
-    assert await tracker.find("no uuid") is None
-
-
-@pytest.mark.parametrize("fault", [Html(), Html(503), Refuse(status=500, body={"oops": 1})])
-async def test_what_is_no_answer_of_linear_fails_the_request(
-    service: LinearService, server: TestServer, tracker: Tracker, fault: Html | Refuse
-) -> None:
-    """A page of a proxy is no empty list, with 200 or without."""
-    service.put()
-    server.inject(fault, body="SortieIssues")
-
-    with pytest.raises(TrackerError) as told:
-        await tracker.fetch_candidates(TODO)
-
-    assert told.value.kind in (TrackerErrorKind.UNAVAILABLE, TrackerErrorKind.CLOSED)
-    assert len(await tracker.fetch_candidates(TODO)) == 1
 
 
 async def test_data_beside_errors_is_not_believed(

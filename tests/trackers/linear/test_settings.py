@@ -56,20 +56,6 @@ def test_settings_that_can_be_used(tmp_path: Path) -> None:
             ],
         ),
         (
-            "  project: ENG\n  endpoint: linear.app",
-            [
-                "8:13: tracker.endpoint: needs an address such as https://api.linear.app/graphql",
-            ],
-        ),
-        (
-            "  project: ENG\n  endpoint: http://api.linear.app/graphql",
-            [
-                "8:13: warning: tracker.endpoint: has no https, so that anybody on the way can "
-                "read the key"
-            ],
-        ),
-        ("  project: ENG\n  endpoint: http://127.0.0.1:8080/graphql", []),
-        (
             "  project: ENG\n  query_filter: '{\"labels\": '",
             [
                 "8:17: tracker.query_filter: is no JSON (line 1, column 12: Expecting value);"
