@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Protocol
 
 from msgspec import Struct
 
@@ -67,21 +66,9 @@ class LineTooLong(Struct, frozen=True):
     limit: int
 
 
-class Splitter(Protocol):
-    """Splits a byte stream into lines; how it is cut into chunks makes no difference."""
-
-    def feed(self, chunk: bytes) -> list[str | LineTooLong]:
-        """Return the lines that this chunk completes."""
-        ...
-
-    def close(self) -> list[str]:
-        """Return the last line where it has no end of line."""
-        ...
-
-
 class RawLineSplitter:
-    """Splits a byte stream into lines as they are, such as JSON, in which no terminal's control
-    characters mean anything.
+    """Splits a byte stream into lines as they are, such as JSON, in which control characters of
+    terminals mean nothing; how the stream is cut into chunks makes no difference.
 
     Rule 1: no more than the limit and one chunk is ever held. Rule 2: a line that is too long
     gives one LineTooLong, where it passes the limit, and the next line is read again.
@@ -100,17 +87,12 @@ class RawLineSplitter:
         *complete, rest = chunk.split(b"\n")
         for piece in complete:
             found += self._append(piece)
-            if not self._skipping:
-                found.append(self._line.decode(errors="replace"))
-            self._line.clear()
-            self._skipping = False
+            found += self._take()
         return [*found, *self._append(rest)]
 
     def close(self) -> list[str]:
         """Return the last line where it has no end of line."""
-        line = self._line.decode(errors="replace")
-        self._line.clear()
-        return [line] if line else []
+        return self._take() if self._line else []
 
     def _append(self, piece: bytes) -> list[LineTooLong]:
         if self._skipping:
@@ -122,22 +104,29 @@ class RawLineSplitter:
         self._line.clear()
         return [LineTooLong(self._limit)]
 
+    def _take(self) -> list[str]:
+        """Return the line that ends here, unless it was too long."""
+        lines = [] if self._skipping else [self._shown(self._line.decode(errors="replace"))]
+        self._line.clear()
+        self._skipping = False
+        return lines
 
-class LineSplitter:
-    r"""Splits a byte stream into clean lines; how it is cut into chunks makes no difference.
+    def _shown(self, line: str) -> str:
+        return line
 
-    Rule 1: what stands before a ``\r`` inside a line was drawn over and is dropped, so a spinner
-    costs no memory. Rule 2: no more than the limit and one chunk is ever held. Rule 3: a line that
-    is too long gives one LineTooLong, where it passes the limit, and the next line is read again.
+
+class LineSplitter(RawLineSplitter):
+    r"""Splits a byte stream into the lines that a terminal would show.
+
+    Rule 3: what stands before a ``\r`` inside a line was drawn over and is dropped, so a spinner
+    costs no memory.
     """
 
-    __slots__ = ("_limit", "_line", "_returned", "_skipping")
+    __slots__ = ("_returned",)
 
     def __init__(self, limit: int = LINE_LIMIT) -> None:
-        self._limit = limit
-        self._line = bytearray()
+        super().__init__(limit)
         self._returned = False
-        self._skipping = False
 
     def feed(self, chunk: bytes) -> list[str | LineTooLong]:
         """Return the lines that this chunk completes, as a terminal would show them."""
@@ -146,45 +135,28 @@ class LineSplitter:
             return [*self._append(chunk)]
         block = self._line + chunk[:end]
         if self._returned or self._skipping or b"\r" in block or len(block) > self._limit:
-            return self._feed_line_by_line(chunk)
+            return super().feed(chunk)
         self._line.clear()
         found: list[str | LineTooLong] = [*clean_lines(block)]
         if rest := chunk[end + 1 :]:
             found += self._append(rest)
         return found
 
-    def close(self) -> list[str]:
-        """Return the last line where it has no end of line."""
-        return self._take() if self._line else []
-
-    def _feed_line_by_line(self, chunk: bytes) -> list[str | LineTooLong]:
-        found: list[str | LineTooLong] = []
-        *complete, rest = chunk.split(b"\n")
-        for piece in complete:
-            found += self._append(piece)
-            found += self._take()
-        found += self._append(rest)
-        return found
-
     def _append(self, piece: bytes) -> list[LineTooLong]:
         for number, segment in enumerate(piece.split(b"\r")):
             self._returned = self._returned or number > 0
-            if not segment or self._skipping:
+            if not segment:
                 continue
             if self._returned:
                 self._line.clear()
                 self._returned = False
-            self._line += segment
-            if len(self._line) > self._limit:
-                self._skipping = True
-                self._line.clear()
-                return [LineTooLong(self._limit)]
+            if too_long := super()._append(segment):
+                return too_long
         return []
 
     def _take(self) -> list[str]:
-        line = clean_line(self._line.decode(errors="replace"))
-        skipped = self._skipping
-        self._line.clear()
         self._returned = False
-        self._skipping = False
-        return [] if skipped else [line]
+        return super()._take()
+
+    def _shown(self, line: str) -> str:
+        return clean_line(line)

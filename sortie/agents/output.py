@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Protocol, runtime_checkable
 
-from sortie.lines import LineSplitter, LineTooLong, Splitter, strip_escapes
+from sortie.lines import LineSplitter, LineTooLong, RawLineSplitter, strip_escapes
 from sortie.model.secrets import redactor
 from sortie.model.texts import cut, end_of
 from sortie.model.turns import AgentEvent, ErrorsWritten
@@ -111,7 +111,7 @@ class AgentOutput:
         self,
         reader: OutputReader,
         secrets: Collection[str] = (),
-        splitter: Splitter | None = None,
+        splitter: RawLineSplitter | None = None,
     ) -> None:
         self._reader = reader
         self._batches = reader if isinstance(reader, BatchReader) else None

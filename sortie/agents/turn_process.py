@@ -17,7 +17,7 @@ from msgspec import Struct
 from sortie.agents import OnEvents, Session, SessionParams
 from sortie.agents.exits import Failure, exit_failure
 from sortie.agents.output import AgentOutput, OutputReader
-from sortie.lines import LineSplitter, Splitter
+from sortie.lines import LineSplitter, RawLineSplitter
 from sortie.model import ErrorKind, TransportError, TurnOutcome, TurnResult
 from sortie.model.hiding import repr_without
 from sortie.model.turns import Launched
@@ -46,7 +46,7 @@ class TurnCommand(Struct, frozen=True, kw_only=True):
     argv: tuple[str, ...]
     stdin: bytes | None = None
     reader: TurnReader
-    splitter: Callable[[], Splitter] = LineSplitter
+    splitter: Callable[[], RawLineSplitter] = LineSplitter
 
     __repr__ = repr_without("argv", "stdin")
 

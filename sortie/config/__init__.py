@@ -1,8 +1,8 @@
 """Settings: the front matter of a WORKFLOW.md, decoded whole into frozen values; pure."""
 
 from sortie.config.decode import RATES, SECTIONS, Decoded, decode
-from sortie.config.findings import Finding
 from sortie.config.reload import keep_restart_only, needs_restart
+from sortie.config.report import Finding
 from sortie.config.schemas import (
     AgentSchema,
     BlockSchema,

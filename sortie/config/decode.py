@@ -11,21 +11,12 @@ from pydantic import BaseModel, SecretStr, ValidationError
 
 from sortie.config.blocks import decode_block
 from sortie.config.fields import sections_of
-from sortie.config.findings import Finding
-from sortie.config.limits import drop_useless_limits, limit_findings
+from sortie.config.limits import drop_useless_limits
 from sortie.config.messages import describe, misspelt, nearest
 from sortie.config.overrides import overlay
-from sortie.config.report import Report
-from sortie.config.rules import (
-    adapter_findings,
-    agent_findings,
-    hook_findings,
-    server_findings,
-    tracker_findings,
-    unreported_findings,
-    worker_findings,
-)
-from sortie.config.schemas import AgentSchema, BlockSchema, DecodeContext, Schemas, TrackerSchema
+from sortie.config.report import Finding, Report
+from sortie.config.rules import all_findings
+from sortie.config.schemas import BlockSchema, DecodeContext, Schemas
 from sortie.config.settings import (
     AgentSettings,
     Block,
@@ -116,7 +107,7 @@ def _decoded(report: Report, schemas: Schemas, context: DecodeContext) -> Settin
     blocks |= _blocks(report, schemas.agents, agent, context)
     top_level = _top_level(report, context)
     workspace, remote_root = _workspace(report, as_written, parts["workspace"], context)
-    for finding in _findings(parts, (tracker, agent), blocks, secrets):
+    for finding in all_findings(parts, (tracker, agent), blocks, secrets):
         _tell(report, finding)
     for schema in (tracker, agent):
         _warn(report, schema, blocks)
@@ -259,30 +250,6 @@ def _workspace(
     below = f"sortie/workspaces/{digest[:16]}"
     here = WorkspaceSettings(root=str(state / below), keep_unpushed_days=kept)
     return here, f"~/.local/state/{below}"
-
-
-def _findings(
-    parts: Mapping[str, Any],
-    chosen: tuple[BlockSchema | None, BlockSchema | None],
-    blocks: Mapping[str, BaseModel],
-    secrets: Collection[str],
-) -> Iterator[Finding]:
-    schema, agent_schema = chosen
-    if (tracker := parts["tracker"]) is not None:
-        if isinstance(schema, TrackerSchema):
-            yield from adapter_findings(tracker, schema)
-            if schema.block_name in blocks:
-                yield from schema.check(tracker, blocks[schema.block_name])
-        yield from tracker_findings(tracker)
-        yield from agent_findings(parts["agent"], tracker)
-        yield from limit_findings(parts["agent"], tracker)
-    if isinstance(agent_schema, AgentSchema):
-        yield from unreported_findings(parts["agent"], agent_schema.unreported)
-        if agent_schema.block_name in blocks:
-            yield from agent_schema.check(parts["agent"], blocks[agent_schema.block_name])
-    yield from hook_findings(parts["hooks"], secrets)
-    yield from worker_findings(parts["worker"])
-    yield from server_findings(parts["server"])
 
 
 def _tell(report: Report, finding: Finding) -> None:

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping
 
 from msgspec.structs import replace
 
-from sortie.config.findings import Finding
 from sortie.config.messages import describe, nearest
-from sortie.config.report import Report
+from sortie.config.report import Finding, Report
 from sortie.config.settings import AgentSettings, TrackerSettings
 from sortie.config.values import LARGEST
 from sortie.documents import Node

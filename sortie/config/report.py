@@ -1,4 +1,4 @@
-"""What was found wrong so far while a WORKFLOW.md is decoded."""
+"""Findings about settings, and the report of all that is wrong with a WORKFLOW.md."""
 
 from __future__ import annotations
 
@@ -7,6 +7,20 @@ from msgspec.structs import replace
 
 from sortie.documents import Node, Path, dotted
 from sortie.model import Problem
+
+
+class Finding(Struct, frozen=True, kw_only=True):
+    """Something wrong with the setting at ``path``; ``needs`` are others that it depends on.
+
+    ``severity`` is ``error`` or ``warning``. ``because`` is the setting to point at instead, where
+    ``path`` is missing and that one asks for it.
+    """
+
+    path: Path
+    message: str
+    severity: str = "error"
+    needs: tuple[Path, ...] = ()
+    because: Path | None = None
 
 
 class Report(Struct):

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
 
-from sortie.config.findings import Finding
-from sortie.config.schemas import TrackerSchema
+from pydantic import BaseModel
+
+from sortie.config.limits import limit_findings
+from sortie.config.report import Finding
+from sortie.config.schemas import AgentSchema, BlockSchema, TrackerSchema
 from sortie.config.settings import (
     AgentSettings,
     HookSettings,
@@ -120,3 +124,28 @@ def server_findings(server: ServerSettings) -> Iterator[Finding]:
         )
         needs: tuple[Path, ...] = (("server", "auth_token"), ("server", "port"))
         yield Finding(path=("server", "host"), message=message, needs=needs)
+
+
+def all_findings(
+    parts: Mapping[str, Any],
+    chosen: tuple[BlockSchema | None, BlockSchema | None],
+    blocks: Mapping[str, BaseModel],
+    secrets: Collection[str],
+) -> Iterator[Finding]:
+    """Yield what is wrong with several settings together; ``parts`` are the decoded sections."""
+    schema, agent_schema = chosen
+    if (tracker := parts["tracker"]) is not None:
+        if isinstance(schema, TrackerSchema):
+            yield from adapter_findings(tracker, schema)
+            if schema.block_name in blocks:
+                yield from schema.check(tracker, blocks[schema.block_name])
+        yield from tracker_findings(tracker)
+        yield from agent_findings(parts["agent"], tracker)
+        yield from limit_findings(parts["agent"], tracker)
+    if isinstance(agent_schema, AgentSchema):
+        yield from unreported_findings(parts["agent"], agent_schema.unreported)
+        if agent_schema.block_name in blocks:
+            yield from agent_schema.check(parts["agent"], blocks[agent_schema.block_name])
+    yield from hook_findings(parts["hooks"], secrets)
+    yield from worker_findings(parts["worker"])
+    yield from server_findings(parts["server"])

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct, field
 from pydantic import BaseModel
 
-from sortie.config.findings import Finding
+from sortie.config.report import Finding
 from sortie.config.settings import AgentSettings, TrackerSettings
 from sortie.documents import Place
 from sortie.model.hiding import repr_without

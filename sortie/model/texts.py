@@ -32,7 +32,7 @@ def cut(text: str, limit: int = TEXT_LIMIT) -> str:
     mark = f" [{len(text)} characters, cut] "
     head = (limit - len(mark)) // 2
     tail = len(text) - (limit - len(mark) - head)
-    return f"{text[: _before_word(text, head)]}{mark}{text[_behind_word(text, tail) :]}"
+    return f"{text[: _word_around(text, head)[0]]}{mark}{text[_word_around(text, tail)[1] :]}"
 
 
 def start_of(text: str, limit: int, redact: Callable[[str], str] = unchanged) -> str:
@@ -44,23 +44,15 @@ def start_of(text: str, limit: int, redact: Callable[[str], str] = unchanged) ->
     text = redact(text)
     if len(text) <= limit:
         return text
-    return text[: _before_word(text, limit)].rstrip() or f"[{len(text)} characters]"[:limit]
+    return text[: _word_around(text, limit)[0]].rstrip() or f"[{len(text)} characters]"[:limit]
 
 
 def end_of(text: str, limit: int, redact: Callable[[str], str] = unchanged) -> str:
     """Return the end of a text, as ``start_of`` returns its beginning."""
     text = redact(text)
-    return text if len(text) <= limit else text[_behind_word(text, len(text) - limit) :].lstrip()
-
-
-def _before_word(text: str, at: int) -> int:
-    """Return the place before the word that is cut at ``at``, else ``at``: see ``_word_around``."""
-    return _word_around(text, at)[0]
-
-
-def _behind_word(text: str, at: int) -> int:
-    """Return the place behind the word that is cut at ``at``, else ``at``: see ``_word_around``."""
-    return _word_around(text, at)[1]
+    if len(text) <= limit:
+        return text
+    return text[_word_around(text, len(text) - limit)[1] :].lstrip()
 
 
 def _word_around(text: str, at: int) -> tuple[int, int]:

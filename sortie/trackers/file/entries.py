@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from datetime import UTC, datetime
-from typing import Protocol
 
 from msgspec import Struct
 
@@ -112,28 +111,6 @@ Change = SetState | AddComment
 
 Splice = tuple[int, int, str]
 """A change of a text: from where, to where, and what stands there instead."""
-
-
-class FileFormat(Protocol):
-    """A way to write issues in a file."""
-
-    limit: int  # bytes of a file
-
-    def read(self, name: str, raw: bytes, known: IssueId | None, /) -> Content:
-        """Return a file's issues; ``known`` is the id of the one it held when last readable.
-
-        Raises TrackerError (UNAVAILABLE) where none of them can be read.
-        """
-        ...
-
-    def rewrite(
-        self, name: str, raw: bytes, issue: Issue, change: Change, /
-    ) -> tuple[bytes, IssueEntry]:
-        """Return the file with the change made to the issue and to nothing else, and the issue.
-
-        Raises TrackerError (INVALID) where that cannot be done.
-        """
-        ...
 
 
 def whole_second(at: datetime) -> datetime:

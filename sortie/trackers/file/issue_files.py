@@ -17,7 +17,6 @@ from sortie.resources import shortage_behind
 from sortie.trackers.file import disk
 from sortie.trackers.file.entries import (
     Change,
-    FileFormat,
     IssueEntry,
     IssueFile,
     MalformedEntry,
@@ -39,7 +38,7 @@ class _Place(Struct, frozen=True, kw_only=True):
     """Where the issues are now; ``only`` is the whole path of the file that holds a list."""
 
     folder: Path
-    file_format: FileFormat
+    file_format: Markdown | IssueList
     only: str | None = None
 
 
@@ -252,7 +251,7 @@ class IssueFiles:
 
 
 def _unreadable(
-    path: Path, file_format: FileFormat, exc: Exception, known: IssueId | None
+    path: Path, file_format: Markdown | IssueList, exc: Exception, known: IssueId | None
 ) -> IssueFile:
     """Return what stands for one file of many that could not be read; it is tried each time."""
     where = one_line(path.name)
