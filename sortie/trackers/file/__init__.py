@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime
+from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
 from sortie.config import PathText
-from sortie.trackers import Capability, TrackerAdapter, TrackerContext
-
-if TYPE_CHECKING:
-    from sortie.trackers.file.tracker import FileTracker
+from sortie.trackers import Capability, Tracker, TrackerAdapter, TrackerContext
 
 
 class FileSettings(BaseModel):
@@ -24,11 +22,9 @@ class FileSettings(BaseModel):
 
 
 @asynccontextmanager
-async def open_tracker(context: TrackerContext) -> AsyncIterator[FileTracker]:
+async def open_tracker(context: TrackerContext) -> AsyncIterator[Tracker]:
     """Make the tracker of a ``file`` block; it holds nothing open."""
-    from datetime import UTC, datetime
-    from pathlib import Path
-
+    # Here, as commands that only read settings load no tracker.
     from sortie.trackers.file.issue_files import IssueFiles
     from sortie.trackers.file.tracker import FileTracker
 
