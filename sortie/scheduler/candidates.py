@@ -43,6 +43,7 @@ class CandidateQueue(Mapping[IssueId, Candidate]):
     def __init__(self) -> None:
         self._all: dict[IssueId, Candidate] = {}
         self._open: dict[IssueId, Candidate] = {}
+        self._polled: tuple[tuple[Issue, ...], Collection[IssueId]] | None = None
         self._is_sorted = True
         self.unfit: dict[IssueId, GateVerdict] = {}
 
@@ -55,17 +56,20 @@ class CandidateQueue(Mapping[IssueId, Candidate]):
     def __len__(self) -> int:
         return len(self._all)
 
-    def in_order(self) -> list[Candidate]:
+    def in_order(self) -> Collection[Candidate]:
         """Return all candidates, in the order of service."""
-        return sorted(self._all.values(), key=_place)
+        self._sort()
+        return self._all.values()
 
-    def open(self) -> list[Candidate]:
+    def open(self) -> Collection[Candidate]:
         """Return the open candidates, in the order of service."""
+        self._sort()
+        return self._open.values()
+
+    def _sort(self) -> None:
         if not self._is_sorted:
-            ordered = sorted(self._open.values(), key=_place)
-            self._open = {candidate.issue.id: candidate for candidate in ordered}
+            self._all, self._open = _sorted(self._all), _sorted(self._open)
             self._is_sorted = True
-        return list(self._open.values())
 
     def take(
         self,
@@ -78,6 +82,8 @@ class CandidateQueue(Mapping[IssueId, Candidate]):
 
         ``candidate`` finds the place of an issue that is not the same object as before.
         """
+        if self._polled == (issues, left_out):
+            return
         polled = {issue.id: issue for issue in issues if issue.id not in left_out}
         before, self._all = self._all, {}
         for issue_id, issue in polled.items():
@@ -90,18 +96,20 @@ class CandidateQueue(Mapping[IssueId, Candidate]):
         self._open = {
             i: one for i, one in self._all.items() if i not in claimed and i not in self.unfit
         }
-        self._is_sorted = False
+        self._polled, self._is_sorted = (issues, left_out), False
 
     def put(self, candidate: Candidate) -> None:
         """Add a candidate that is not claimed, or replace it by how its issue reads now."""
         issue_id = candidate.issue.id
         self.discard(issue_id)
         self._all[issue_id] = candidate
+        self._polled = None
         self.show(issue_id)
 
     def discard(self, issue_id: IssueId) -> None:
         """Forget a candidate, if it is one."""
-        self._all.pop(issue_id, None)
+        if self._all.pop(issue_id, None) is not None:
+            self._polled = None
         self.hide(issue_id)
 
     def hide(self, issue_id: IssueId) -> None:
@@ -126,3 +134,8 @@ class CandidateQueue(Mapping[IssueId, Candidate]):
         for issue_id in list(self.unfit):
             del self.unfit[issue_id]
             self.show(issue_id)
+
+
+def _sorted(candidates: dict[IssueId, Candidate]) -> dict[IssueId, Candidate]:
+    ordered = sorted(candidates.values(), key=_place)
+    return {candidate.issue.id: candidate for candidate in ordered}
