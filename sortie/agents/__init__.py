@@ -137,7 +137,7 @@ class AgentAdapter(Struct, frozen=True, kw_only=True):
 
 
 class AgentAdapters(Adapters[AgentAdapter]):
-    """The adapters of agents; one that another kind runs is told with its command."""
+    """The adapters of agents; an unknown kind that another adapter can run names its command."""
 
     def load(self, kind: str) -> AgentAdapter:
         """Return the adapter of a kind. Raises LookupError for an unknown one, BrokenAdapter."""

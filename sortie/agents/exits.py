@@ -1,4 +1,4 @@
-"""What the end of an agent's process means for its turn, whichever agent it is; pure."""
+"""What the exit of an agent's process means for its turn, for every agent; pure."""
 
 from __future__ import annotations
 

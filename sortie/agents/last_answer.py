@@ -23,7 +23,7 @@ class LastAnswer:
         return strip_escapes("".join(self._parts)[:LAST_ANSWER_LIMIT]).strip()
 
     def add(self, text: str, message: str | None = None, joint: str = "") -> None:
-        """Take a part of a message, which ``message`` names where the agent tells messages apart.
+        """Take a part of a message, which ``message`` names where the agent numbers its messages.
 
         ``joint`` stands between it and the part before.
         """

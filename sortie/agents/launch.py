@@ -1,12 +1,27 @@
-"""Checks that every agent makes before a session: its program and its working directory."""
+"""How an agent's process is started, and the checks before: its program and its directory."""
 
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable
 from pathlib import PurePosixPath
 
+from msgspec import Struct
+
 from sortie.model import LOCAL, AgentError, ErrorKind, ProgramNotFound, TransportError
-from sortie.transports import Transport
+from sortie.model.hiding import repr_without
+from sortie.transports import Command, Transport
+
+
+class AgentLaunch(Struct, frozen=True, kw_only=True):
+    """How a process is started; ``agent`` is its name in messages."""
+
+    agent: str
+    command: Command
+    transport: Transport
+    redacted: Callable[[str], str]
+
+    __repr__ = repr_without("redacted")
 
 
 async def resolve_command(

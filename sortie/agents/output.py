@@ -1,4 +1,4 @@
-"""The output of an agent's process as lines, clean and within limits, for its adapter to read."""
+"""The output of an agent's process as clean lines of limited length, for its adapter to read."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class OutputReader(Protocol):
     """
 
     def stdout(self, line: str) -> Sequence[AgentEvent]:
-        """Take a line of stdout and return what it tells."""
+        """Take a line of stdout and return its events."""
         ...
 
     def stderr(self, line: str) -> bool:
@@ -32,7 +32,7 @@ class OutputReader(Protocol):
         ...
 
     def close(self, stderr: str) -> Sequence[AgentEvent]:
-        """Take the end of the output, with the last 64 KiB of stderr; return what it tells.
+        """Take the end of the output, with the last 64 KiB of stderr; return its events.
 
         It comes however the process ends, even where it was ended.
         """
@@ -44,7 +44,7 @@ class BatchReader(OutputReader, Protocol):
     """A reader that takes the lines of stdout by the chunk: cheaper where they are many."""
 
     def stdout_lines(self, lines: Sequence[str]) -> Sequence[AgentEvent]:
-        """Take the lines that one chunk has completed, and return what they tell.
+        """Take the lines that one chunk has completed, and return their events.
 
         It is what ``stdout`` tells of each, but that one Notification may stand for several lines.
         """
@@ -78,7 +78,7 @@ class ErrorOutput:
         return end_of(text, STDERR_TAIL, self._redacted)
 
     def take(self, chunk: bytes) -> list[AgentEvent]:
-        """Take a chunk and return what its lines tell."""
+        """Take a chunk and return the events of its lines."""
         self._tail += chunk
         if len(self._tail) > 4 * STDERR_TAIL:  # not each time: cutting moves all that is kept
             del self._tail[: -2 * STDERR_TAIL]
@@ -86,7 +86,7 @@ class ErrorOutput:
         return self._told(self._lines.feed(chunk.replace(b"\r", b"\n")))
 
     def close(self) -> list[AgentEvent]:
-        """Take the end of the stream and return what its last line tells."""
+        """Take the end of the stream and return the event of its last line."""
         return self._told(self._lines.close())
 
     def _told(self, found: Sequence[str | LineTooLong]) -> list[AgentEvent]:
@@ -131,13 +131,13 @@ class AgentOutput:
         return self._stderr.tail
 
     def take(self, source: int, chunk: bytes) -> list[AgentEvent]:
-        """Take a chunk of stdout (1) or stderr (2) and return what its lines tell."""
+        """Take a chunk of stdout (1) or stderr (2) and return the events of its lines."""
         if source == 1:
             return self._tell(self._stdout.feed(chunk))
         return self._stderr.take(chunk)
 
     def close(self) -> list[AgentEvent]:
-        """Take the end of both streams and return what that tells."""
+        """Take the end of both streams and return the last events."""
         told = [*self._stderr.close(), *self._tell(self._stdout.close())]
         return [*told, *self._reader.close(self.errors)]
 
@@ -155,6 +155,6 @@ class AgentOutput:
 
 
 def redacted_lines(lines: list[str], redacted: Callable[[str], str]) -> list[str]:
-    """Return the lines redacted; one look at all of them tells whether there is anything to do."""
+    """Return the lines redacted; one search over all finds out whether any has a secret."""
     text = "\n".join(lines)
     return lines if redacted(text) == text else [redacted(line) for line in lines]

@@ -12,10 +12,10 @@ from sortie.agents import SessionParams
 from sortie.agents.acp.asking import asking_variables
 from sortie.agents.acp.conversations import Conversations
 from sortie.agents.acp.opening import Opening
-from sortie.agents.acp.process import AgentLaunch, AgentProcess
+from sortie.agents.acp.process import AgentProcess
 from sortie.agents.acp.session import AcpSession
 from sortie.agents.acp.settings import DEFAULT_COMMAND, AcpSettings
-from sortie.agents.launch import check_workspace, resolve_command
+from sortie.agents.launch import AgentLaunch, check_workspace, resolve_command
 from sortie.model.secrets import credentials_of, redactor
 from sortie.transports import Command, Stdin
 
@@ -25,8 +25,8 @@ UNATTENDED: Mapping[str, str] = {
     "COPILOT_AUTO_UPDATE": "false",
     "DISABLE_AUTOUPDATER": "1",
 }
-"""What agents are told where the environment does not say otherwise: not to update themselves in
-the middle of the work, and not to start twice, of which one would outlive a stop."""
+"""Variables that are set where the environment does not have them: agents must not update
+themselves during the work, nor start a second process that would outlive a stop."""
 
 
 class AcpAgent:

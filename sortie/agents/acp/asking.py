@@ -1,4 +1,4 @@
-"""Whether an agent asks before it does what the rules deny, by the mode that it tells; pure.
+"""Whether an agent asks before it does what the rules deny, by its current mode; pure.
 
 Agents differ in the names of their modes and in what they ask about in each. Rules only answer
 questions: what an agent does without asking, no rule can deny. Almost no agent asks before it
@@ -140,7 +140,7 @@ def asking_variables(settings: AcpSettings, env: Mapping[str, str]) -> Mapping[s
 
 
 class Asking:
-    """What one process of an agent asks about. ``mode`` is the one that it told last."""
+    """What one process of an agent asks about. ``mode`` is the last reported one."""
 
     def __init__(self, agent: str, settings: AcpSettings) -> None:
         self.mode: str | None = None

@@ -30,7 +30,7 @@ _NESTED = 3
 
 
 def failure_of(event: RequestFailed, kind: ErrorKind) -> Failure:
-    """Return the failure that an error is, with its cause as it was told, secrets included.
+    """Return the failure that an error is, with its cause in the agent's words, secrets included.
 
     Without a login it is the same for every request.
     """
@@ -54,7 +54,7 @@ def worded(
 ) -> Failure:
     """Return a failure as it may be shown; one that names a usage limit is one.
 
-    ``clean`` takes the secrets out of a text and then cuts it. ``now`` tells the time, with a zone.
+    ``clean`` redacts a text and then cuts it. ``now`` returns the time, with a zone.
     """
     # A carriage return would have what stands before it taken for a line that was redrawn.
     said, kind = clean(failure.message.replace("\r", " "), MESSAGE_LIMIT), failure.kind

@@ -34,7 +34,7 @@ _WRONG = (-32602, -32603)
 
 
 class Opening(Struct, frozen=True, kw_only=True):
-    """What opening a session depends on; ``now`` tells the time, with a zone."""
+    """What opening a session depends on; ``now`` returns the time, with a zone."""
 
     params: SessionParams
     settings: AcpSettings

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import trio
-from msgspec import Struct
 
 from sortie.acp.client import ClientConnection, ConnectionState
 from sortie.acp.events import (
@@ -21,13 +20,13 @@ from sortie.acp.wire import Junk
 from sortie.agents import OnEvents
 from sortie.agents.acp.reader import UpdateReader
 from sortie.agents.exits import Failure, exit_failure
+from sortie.agents.launch import AgentLaunch
 from sortie.agents.output import ErrorOutput
 from sortie.lines import LineTooLong
 from sortie.model import AgentError, ErrorKind, ProcessIdentity, TransportError, TurnResult
-from sortie.model.hiding import repr_without
 from sortie.model.texts import UNUSABLE
 from sortie.model.turns import AgentEvent, Launched
-from sortie.transports import Command, Process, Transport
+from sortie.transports import Process
 from sortie.transports.exit_shortage import exit_shortage
 
 POLITE_END = 2.5
@@ -40,17 +39,6 @@ _END_PATIENCE = 5.0
 """Seconds that a process may run after it has closed its output."""
 
 Reply = Initialized | SessionOpened | SettingTaken | RequestFailed
-
-
-class AgentLaunch(Struct, frozen=True, kw_only=True):
-    """How a process is started; ``agent`` is its name in messages."""
-
-    agent: str
-    command: Command
-    transport: Transport
-    redacted: Callable[[str], str]
-
-    __repr__ = repr_without("redacted")
 
 
 class NotPrompted(Exception):
@@ -98,16 +86,10 @@ class AgentProcess:
         assert self._identity is not None
         return self._identity.pid
 
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """The last lines of its stderr."""
-        return self._stderr.warnings
-
     async def live(self) -> None:
         """Run the process until it ends or is to end; its whole tree is gone afterwards."""
-        launch = self._launch
         try:
-            async with launch.transport.process(launch.command) as process:
+            async with self._launch.transport.process(self._launch.command) as process:
                 self._identity = process.identity
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(self._write, process)
@@ -187,9 +169,9 @@ class AgentProcess:
         if reader.over is None and self._unsent > 0 and not self._has_answered:
             raise NotPrompted
         if reader.refusal is not None:
-            return reader.refusal.result(self.warnings)
+            return reader.refusal.result(self._stderr.warnings)
         failure = self._failure() if reader.over is None else reader.over.failure
-        return None if failure is None else failure.result(self.warnings)
+        return None if failure is None else failure.result(self._stderr.warnings)
 
     async def _turn_over(self, reader: UpdateReader) -> None:
         while reader.over is None and self._end is None:
@@ -222,9 +204,6 @@ class AgentProcess:
         if self._end is None:
             self._end = end
         self._leaving.set()
-        self._tell_waiters()
-
-    def _tell_waiters(self) -> None:
         self._news.set()
         self._news = trio.Event()
 
@@ -232,8 +211,6 @@ class AgentProcess:
         if data := self.client.data_to_send():
             self._unsent += len(data)
             self._send.send_nowait(data)
-
-    # The tasks of the process
 
     async def _end_politely(self, process: Process) -> None:
         """Let an idle agent end by itself: it closes what it has open then."""
@@ -255,7 +232,7 @@ class AgentProcess:
             pass
         with trio.move_on_after(_END_PATIENCE):  # the exit status explains more than a broken pipe
             await self._silent.wait()
-        self._over(Failure(ErrorKind.PORT_EXIT, self._worded("takes no more input")))
+        self._over(self._broken("takes no more input"))
 
     async def _read(self, process: Process) -> None:
         try:
@@ -272,8 +249,7 @@ class AgentProcess:
                 continue
             self._has_answered = True
             if self._take(self.client.feed(chunk)):
-                message = f"{self._launch.agent} wrote a line of more than 10 MiB and was ended"
-                return Failure(ErrorKind.PORT_EXIT, message)
+                return self._broken("wrote a line of more than 10 MiB and was ended")
         self._take(self.client.end())
         self._tell(self._stderr.close())
         with trio.move_on_after(_END_PATIENCE):
@@ -281,22 +257,21 @@ class AgentProcess:
             host, errors = self._launch.transport.host, self._stderr.tail
             if shortage := exit_shortage(self._launch.agent, host, end, errors):
                 return shortage
-            if failure := exit_failure(self._launch.agent, end):
-                return failure
-            return Failure(ErrorKind.PORT_EXIT, self._worded(f"exited with status {end.status}"))
-        return Failure(ErrorKind.PORT_EXIT, self._worded("closed its output and went on"))
+            failure = exit_failure(self._launch.agent, end)
+            return failure or self._broken(f"exited with status {end.status}")
+        return self._broken("closed its output and went on")
 
-    def _worded(self, what: str) -> str:
-        """Return what happened to the agent, with its last words."""
-        return self.in_its_words(f"{self._launch.agent} {what}")
+    def _broken(self, what: str) -> Failure:
+        """Return the failure that the agent has done something, with its last words."""
+        return Failure(ErrorKind.PORT_EXIT, self.in_its_words(f"{self._launch.agent} {what}"))
 
     def in_its_words(self, message: str) -> str:
         """Return a message with the last thing that the agent wrote outside of the protocol."""
-        said = (*self.warnings[-1:], self._said)[0]
+        said = (*self._stderr.warnings[-1:], self._said)[0]
         return f"{message}: {said}" if said and said not in message else message
 
     def _take(self, events: Sequence[ClientEvent]) -> bool:
-        """Take what the protocol tells; return whether a line was too long."""
+        """Handle events of the protocol; return whether a line was too long."""
         told: list[AgentEvent] = []
         for event in events:
             match event:
@@ -316,7 +291,8 @@ class AgentProcess:
                     told += self.reader.take(event)
         self._flush()
         self._tell(told)
-        self._tell_waiters()
+        self._news.set()
+        self._news = trio.Event()
         return False
 
     def _tell(self, events: Sequence[AgentEvent]) -> None:

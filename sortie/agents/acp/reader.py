@@ -54,7 +54,7 @@ _OF_MODES = ("current_mode_update", "config_option_update")
 class ReaderContext(Struct, frozen=True, kw_only=True):
     """What reading depends on: the agent's name for itself, and what of the session counts.
 
-    ``redacted`` puts something else in the place of secrets. ``now`` tells the time, with a zone.
+    ``redacted`` puts something else in the place of secrets. ``now`` returns the time, with a zone.
     """
 
     agent: str
@@ -100,7 +100,7 @@ class UpdateReader:
         self._answer = LastAnswer()
 
     def take(self, event: ClientEvent) -> list[AgentEvent]:
-        """Take what the protocol tells and return what the worker hears of it."""
+        """Take an event of the protocol and return the events of the port."""
         if isinstance(event, SessionUpdated) and event.ours and event.kind in _OF_MODES:
             self.asking.take(event.body)
             self._refuse(self.asking.refusal())
@@ -124,7 +124,7 @@ class UpdateReader:
         return []
 
     def permit(self, event: PermissionRequested) -> tuple[PermissionAnswer, list[AgentEvent]]:
-        """Take a permission that was asked for; return the answer, and what is told of it."""
+        """Take a permission request; return the answer to it, and its events."""
         call, events = self._tools.take(event.call)
         call.asked = True
         rules = self._context.settings.permissions
@@ -137,7 +137,7 @@ class UpdateReader:
         return answer, self._clean([*self._texts.flush(), *events, told])
 
     def end(self) -> list[AgentEvent]:
-        """End a turn that has got no answer, and return what is left to tell."""
+        """End a turn without an answer, and return the remaining events."""
         traced = [*self._answered_last(), self._traced()] if self._in_turn else []
         self._in_turn = False
         return self._clean([*self._texts.flush(), *self._tools.close(failed=True), *traced])
@@ -235,7 +235,7 @@ class UpdateReader:
         return [AnswerGiven(text=said)] if said else []
 
     def _traced(self) -> TurnTraced:
-        """Tell that all tools were told, by which model as far as the session says."""
+        """Return the event that closes the list of tools, with the model where it is known."""
         return TurnTraced(model=self.usage.answered or self.usage.model)
 
     def _clean(self, events: Sequence[AgentEvent]) -> list[AgentEvent]:

@@ -66,7 +66,7 @@ class EarlierCalls:
         self._ids: dict[str, None] = {}
 
     def replayed(self, call: Mapping[str, Any]) -> None:
-        """Take what a replay tells of a call."""
+        """Take a replayed message about a call."""
         id_ = _id(call)
         self._ids.pop(id_, None)
         if id_ and call.get("status") not in _ENDED and len(self._ids) < CALLS_AT_ONCE:
@@ -91,7 +91,7 @@ class AcpToolCalls:
         self._ended: set[str] = set()
 
     def take(self, call: Mapping[str, Any]) -> tuple[ToolCall, list[AgentEvent]]:
-        """Take what is told of a call, in whichever message; return it and what that tells."""
+        """Take any message about a call; return the call and its events."""
         known, events = self._known(call)
         self._merge(known, call)
         if events:
@@ -161,7 +161,7 @@ def _kind(call: Mapping[str, Any]) -> str | None:
 
 
 def _name(agent: str, id_: str, call: Mapping[str, Any]) -> str | None:
-    """Return a tool's name where it is told; each agent has its own place for it."""
+    """Return a tool's name, None where it is unknown; each agent has its own place for it."""
     if name := values.text(call, "name"):
         return name
     for maker in values.mapping(call, "_meta").values():

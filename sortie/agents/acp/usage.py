@@ -73,7 +73,7 @@ class UsageReader:
         )
 
     def extension(self, body: Mapping[str, Any]) -> Usage | None:
-        """Take what Kiro tells besides the protocol; its credits count at the turn's end."""
+        """Take one of Kiro's extensions; its credits count at the turn's end."""
         metered = [*values.items(body, "meteringUsage"), *values.items(body, "promptTurnSummaries")]
         spent = [
             amount
@@ -88,7 +88,7 @@ class UsageReader:
 
     @property
     def knows_credits(self) -> bool:
-        """Whether the turn's credits were told."""
+        """Whether the turn's credits are known."""
         return self._credits is not None
 
     def credits(self) -> list[Usage]:
@@ -97,7 +97,7 @@ class UsageReader:
         return [] if spent is None else [Usage(credits=spent)]
 
     def turn(self, result: Mapping[str, Any]) -> list[Usage]:
-        """Take the answer to a prompt and return the turn's tokens, of each model that is told."""
+        """Take the answer to a prompt and return the turn's tokens, for each named model."""
         models = values.items(result, "_meta", "quota", "model_usage")
         named = [name for each in models if (name := values.text(each, "model"))]
         model = named[0] if len(named) == 1 else None if named else self.model

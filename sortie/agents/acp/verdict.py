@@ -19,7 +19,7 @@ INJECTED = ("Info: ", "Error: ", "Warning: ", "Config warning", "[MODE_UPDATE]")
 _ERROR = "Error: "
 _CODEX = "@agentclientprotocol/codex-acp"
 _TRUSTED = frozenset({"OpenCode", "gemini-cli", "@agentclientprotocol/claude-agent-acp", _CODEX})
-"""Agents that say ``end_turn`` only where their model has answered, or tell of a failure apart."""
+"""Agents whose ``end_turn`` means that the model has answered; failures are reported otherwise."""
 
 _STOPS = {
     "refusal": "the model refused to go on (refusal)",
@@ -59,7 +59,7 @@ class TurnEvidence:
         self._denied = what
 
     def info(self, update: Mapping[str, Any]) -> None:
-        """Take a ``session_info_update``, in which codex tells how its thread stands."""
+        """Take a ``session_info_update``, in which codex reports the state of its thread."""
         status = values.text(update, "_meta", "codex", "threadStatus", "type")
         if status is not None:
             self._broken = self._broken or status == "systemError"

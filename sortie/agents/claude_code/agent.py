@@ -25,8 +25,8 @@ from sortie.model.turns import AgentEvent, Notification, SessionKnown
 class _Conversation:
     """The conversation of a session, and the turns in it.
 
-    Rule 1: an id is begun once; from then on it is resumed, also where the turn that began it was
-    killed, since Claude Code begins no conversation with an id that was ever used. Rule 2: without
+    Rule 1: the first turn begins the conversation with its id, later turns resume it, also after a
+    killed first turn: Claude Code refuses to begin a conversation with a used id. Rule 2: without
     persistence each turn has an id of its own.
     """
 
@@ -53,7 +53,7 @@ class _Conversation:
         return self._id if self._kept else ""
 
     def _follow(self) -> None:
-        """Take over the id that the last turn told: old versions give a resumed one a new id."""
+        """Take over the last turn's id: old versions give a resumed conversation a new id."""
         if self._kept and self._last is not None:
             self._id = self._last.session_id
 

@@ -17,7 +17,7 @@ _REMEDY = (
 
 
 def checks(look: AgentLook) -> Sequence[Check]:
-    """Return the check of the credential; whether it is accepted only a turn tells, which costs."""
+    """Return the check of the credential; only a turn, which costs, shows if it is accepted."""
 
     async def ask() -> CheckResult:
         found = _credential(look.params.env)

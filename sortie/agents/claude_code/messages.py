@@ -58,7 +58,7 @@ def _said(block: Mapping[str, Any]) -> str:
 
 
 def system_text(name: str, event: Mapping[str, Any]) -> str:
-    """Say in a line what kind of event this is, and what it tells."""
+    """Return the kind of an event and its details, on one line."""
     if name == "api_retry":
         return _retry(event)
     details = " ".join(_details(event))

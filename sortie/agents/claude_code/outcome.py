@@ -20,12 +20,12 @@ _MEANINGS = {255: "where it runs over SSH, the connection failed"}
 
 
 class Outcome:
-    """Collects what decides about a turn.
+    """Collects the messages that decide whether a turn completed.
 
-    Rule: where there is a result, a turn has completed exactly if its ``is_error`` is false and
-    its ``subtype`` is success, and then only with exit status 0. Neither word is enough: an API
-    failure is a ``success`` too, and an interrupted turn exits with 0. Without a result exit 0
-    counts where the model had the last word.
+    Rule: a turn with a result has completed if the result's ``is_error`` is false, its ``subtype``
+    is success and the exit status is 0. No single one of these is enough: an API failure has the
+    subtype ``success``, too, and an interrupted turn exits with 0. A turn without a result has
+    completed if it exits with 0 and the last message was the model's.
     """
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ class Outcome:
         self._api_error = event if synthetic else {}
 
     def rate_limit(self, info: Mapping[str, Any]) -> None:
-        """Take what is told of the account's limits."""
+        """Take a message about the account's limits."""
         refused = info.get("status") == "rejected"
         self._refused_until = from_seconds(info.get("resetsAt")) if refused else None
 

@@ -70,7 +70,7 @@ class ClaudeReader:
         return not self.resume and self._outcome.id_taken
 
     def stdout(self, line: str) -> Sequence[AgentEvent]:
-        """Return what a line tells; an empty list is a sign of life."""
+        """Return the events of a line; an empty list is a sign of life."""
         if line.startswith('{"type":"stream_event"') and not any(it in line for it in _CHUNKS):
             return []  # the bulk of the output: each chunk of an answer
         if not line.strip():
@@ -247,7 +247,7 @@ class ClaudeReader:
         return events
 
     def _context_share(self, models: Mapping[str, Any]) -> list[AgentEvent]:
-        """Return how full the context is, where the result tells how large it is."""
+        """Return how full the context is, where the result has its size."""
         if self._context is None:
             return []
         model, tokens = self._context

@@ -45,7 +45,7 @@ class TokenCounts(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of_model(cls, usage: Mapping[str, Any]) -> TokenCounts:
-        """Read what a result tells of one model."""
+        """Read a result's usage of one model."""
         return cls(
             fresh=values.count(usage, "inputTokens") or 0,
             cache_read=values.count(usage, "cacheReadInputTokens") or 0,
@@ -90,7 +90,7 @@ class TokenLedger:
         self._cost: float | None = None
 
     def message(self, message_id: str, model: str, usage: Mapping[str, Any]) -> Usage | None:
-        """Take what is told of a message; None where nothing new is."""
+        """Take a message's usage; return None where it adds nothing."""
         name = self._name(model)
         name, before = self._messages.get(message_id, (name, TokenCounts()))
         now = before | TokenCounts.of_message(usage)
@@ -103,14 +103,14 @@ class TokenLedger:
         return self._usage(name)
 
     def more(self, message_id: str, usage: Mapping[str, Any]) -> Usage | None:
-        """Take what is told of a message whose model was told before."""
+        """Take further usage of a message whose model is known."""
         known = self._messages.get(message_id)
         return None if known is None else self.message(message_id, known[0], usage)
 
     def result(
         self, models: Mapping[str, Any] | None, usage: Mapping[str, Any] | None
     ) -> Iterator[Usage]:
-        """Take what a result tells: of each model, or where it does not, of all together."""
+        """Take a result's usage: of each model, or else of all together."""
         if models is not None:
             yield from self._raise_models(models)
         elif usage is not None:

@@ -46,7 +46,7 @@ class ClaudeToolCalls:
         self._began: dict[str, float] = {}
 
     def started(self, block: Mapping[str, Any]) -> ToolStarted | None:
-        """Take a ``tool_use`` block; None where it is not one, or was told already."""
+        """Take a ``tool_use`` block; None where it is invalid or a repetition."""
         call, name, given = block.get("id"), block.get("name"), block.get("input")
         if not (isinstance(call, str) and isinstance(name, str)) or call in self._began:
             return None

@@ -20,8 +20,8 @@ from sortie.model.secrets import redactor
 
 
 class _KiroTurns:
-    """The turns of a session: the conversation of its directory is resumed only after a turn of
-    its own has succeeded."""
+    """The turns of a session. A turn resumes the directory's conversation only after an earlier
+    turn of the same session has succeeded."""
 
     def __init__(self, argv: tuple[str, ...], options: ChatOptions) -> None:
         self._argv = argv

@@ -42,7 +42,7 @@ class _Trouble(Struct, frozen=True):
 
 
 class _CanaryAnswer(Struct, frozen=True):
-    """What the canary with a number has told, and when."""
+    """The result of the canary with a number, and its time."""
 
     number: int
     at: float

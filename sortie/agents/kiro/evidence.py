@@ -1,4 +1,4 @@
-"""What Kiro's own record of a turn tells, as events; pure."""
+"""Turns Kiro's own record of a turn into events; pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from sortie.model.turns import (
 )
 
 TOLD_TOOLS = 1000
-"""Uses of tools that are told of one turn; each is two facts for the daemon's only loop."""
+"""Tool uses that are reported of one turn; each is two facts for the daemon's only loop."""
 
 _PATH_COUNT = 20
 _WORD_LIMIT = 200

@@ -131,7 +131,7 @@ def _lines_of(sight: Sight) -> str:
 
 
 def reading_of(output: bytes, nonce: str, directory: str, before: Sight) -> StoreReading:
-    """Return what the script has told. Raises ConversationError for what it cannot have told."""
+    """Return what the script has printed. Raises ConversationError for any other output."""
     parts = list(_parts(output, nonce))
     if not parts or parts[-1][0] != "end":
         raise ConversationError("the host's answer has no end")

@@ -26,7 +26,7 @@ class KiroReader:
     """Reads one turn; see TurnReader. ``completed`` is True once it is known to have succeeded.
 
     Exit 0 alone is no success: Kiro exits 0 with a bad key too. Only the trailer proves that a turn
-    ran. Its credits are told whatever the outcome, since they were spent.
+    ran. Its credits are reported whatever the outcome, since they were spent.
     """
 
     def __init__(self) -> None:
@@ -59,7 +59,7 @@ class KiroReader:
         return not line.startswith(TRAILER_PREFIX)
 
     def close(self, stderr: str) -> Sequence[AgentEvent]:
-        """Return what the trailer tells, and what was said last."""
+        """Return the trailer's credits and the last answer."""
         self._trailer = find_trailer(stderr)
         spent = self._trailer.credits if self._trailer else None
         events: list[AgentEvent] = [] if spent is None else [Usage(credits=spent)]

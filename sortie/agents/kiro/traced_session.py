@@ -41,7 +41,7 @@ async def traced(
     limiter: trio.CapacityLimiter,
     redacted: Callable[[str], str],
 ) -> AsyncIterator[Session]:
-    """Have a session whose turns also tell what Kiro has kept of them."""
+    """Have a session whose turns also report what Kiro's store has of them."""
     async with trio.open_nursery() as nursery:
         is_here = params.transport.host == LOCAL
         source = LocalSource(params, limiter) if is_here else HostSource(params, nursery)
@@ -69,7 +69,7 @@ class _TracedSession:
         return self._session.id
 
     async def run_turn(self, prompt: str, on_events: OnEvents) -> TurnResult:
-        """Run one prompt and tell what Kiro has kept of it, however it ends."""
+        """Run one prompt and report what Kiro's store has of it, however it ends."""
         if self._sight is None:
             await self.look()
         heard, lost = _Heard(on_events), False
@@ -95,7 +95,7 @@ class _TracedSession:
                     self._trouble = f"what was there before the turn cannot be read: {_said(error)}"
 
     async def _tell(self, heard: _Heard) -> None:
-        """Tell what there is to tell of a turn that was launched."""
+        """Report the stored record of a turn that was launched."""
         with trio.CancelScope(shield=True):
             events = await self._events(heard)
             heard(events[:_BATCH])

@@ -1,4 +1,4 @@
-"""The errors of the client. What raises each is told by a table in docs/kiro-client.md."""
+"""The errors of the client. docs/kiro-client.md has a table of what raises each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Kiro's store tells of the turn that has ended, which its transcript does not."""
+"""What Kiro's store holds of the turn that has ended; the printed transcript holds less."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ class Evidence(Struct, frozen=True, kw_only=True):
 
 
 class Bookmark:
-    """How the conversations of a directory stood before a turn.
+    """The state of a directory's conversations before a turn.
 
-    The newest is the one that Kiro goes on with; its length is noted too, since some stores tell
-    times by the second only.
+    Kiro resumes the newest one. Its length is kept too, because some stores have times in whole
+    seconds only.
     """
 
     def __init__(self, summaries: Sequence[ConversationSummary], newest_entries: int) -> None:
@@ -88,8 +88,8 @@ def bookmark(kept: KeptConversations) -> Waits[Bookmark]:
 def find_evidence(kept: KeptConversations, before: Bookmark, prompt: str) -> Waits[Evidence | None]:
     """Return what the turn has added; None where the store does not tell.
 
-    It is what stands behind the last prompt of a conversation that has changed; of several, for
-    others may work in the same directory, the one whose last prompt is ours.
+    It follows the last prompt of a conversation that has changed. Other programs may work in the
+    same directory: of several changed conversations, the one whose last prompt is ours counts.
     """
     found: list[tuple[bool, Evidence]] = []
     for summary in (yield from kept.summaries()):

@@ -1,4 +1,4 @@
-"""What a conversation with Kiro consists of, as the client tells it."""
+"""The messages of a conversation with Kiro, as the client returns them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a turn ran, by how kiro-cli ended and what it printed."""
+"""Decide by exit status and output of kiro-cli whether a turn ran."""
 
 from __future__ import annotations
 

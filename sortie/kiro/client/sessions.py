@@ -98,7 +98,7 @@ class KeptConversations:
 
 
 def session_info(summary: ConversationSummary, conversation: Conversation | None) -> SessionInfo:
-    """Return what is told of a session; None is one that cannot be read."""
+    """Return the public form of a session; ``conversation`` is None where it cannot be read."""
     records = () if conversation is None else conversation.records
     said = [record for record in records if isinstance(record, UserPrompt) or _has_text(record)]
     return SessionInfo(

@@ -1,4 +1,4 @@
-"""One prompt to kiro-cli, from its launch to what came of it."""
+"""One prompt to kiro-cli, from the launch to its messages."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ _log = logging.getLogger("sortie.kiro")
 
 
 class Continuation(Struct, frozen=True, kw_only=True):
-    """What a turn goes on with: the conversation with an id, or the newest of the directory.
+    """The conversation that a turn resumes: the one with an id, or the newest of the directory.
 
-    ``named`` tells whether the caller has named it; else it is that of the turn before.
+    ``named``: the caller has given the id; otherwise it is the conversation of the last turn.
     """
 
     session_id: str | None = None
@@ -46,7 +46,7 @@ class Continuation(Struct, frozen=True, kw_only=True):
 class Turn:
     """A turn: ``launch``, ``finish``, and, whatever happened, ``stop``.
 
-    Rule 1: nothing that it has started or written outlives ``stop``, or ``kill``.
+    Rule: no process and no file of the turn outlives ``stop`` or ``kill``.
     """
 
     def __init__(

@@ -60,10 +60,10 @@ _TABLES = {
 
 
 class Sight(Struct, frozen=True, kw_only=True):
-    """What a look has found: of each store the version of its newest conversation.
+    """The version of the newest conversation in each store.
 
-    A version is another one when the conversation is, or has changed. ``troubles`` says of which
-    stores that is not known, and why.
+    Another conversation, or a changed one, has another version. ``troubles`` has the stores that
+    could not be read, with the reason.
     """
 
     versions: Mapping[str, str] = field(default_factory=dict)
@@ -183,7 +183,7 @@ class LatestConversations:
 
 
 def is_about(store: str, content: bytes, directory: str) -> bool:
-    """Tell whether a session's file is one of a directory; most are told apart unparsed."""
+    """Tell whether a session's file is one of a directory; most are sorted out unparsed."""
     # A directory stands in JSON all in ASCII, or as it is.
     plain = json.dumps(directory, ensure_ascii=False).encode(errors="surrogateescape")
     if json.dumps(directory).encode() not in content and plain not in content:

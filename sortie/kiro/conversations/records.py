@@ -60,7 +60,7 @@ class ToolUse(Struct, frozen=True, kw_only=True):
 
 
 class ToolResult(Struct, frozen=True, kw_only=True):
-    """What came of a tool use; ``succeeded`` is None where it is not told."""
+    """What came of a tool use; ``succeeded`` is None where it is unknown."""
 
     tool_use_id: str
     text: str
@@ -98,7 +98,7 @@ Record = (
 
 
 class KiroUsage(Struct, frozen=True, kw_only=True):
-    """What a turn, or a conversation, has used; None where that is not told."""
+    """What a turn, or a conversation, has used; None where it is unknown."""
 
     credits: float | None = None
     input_tokens: int | None = None
@@ -138,7 +138,7 @@ class Conversation(Struct, frozen=True, kw_only=True):
 
 
 def credits_of(usages: Iterable[KiroUsage]) -> float | None:
-    """Return the sum of the credits that are told; None where none are."""
+    """Return the sum of the known credits; None where none are known."""
     told = [usage.credits for usage in usages if usage.credits is not None]
     return sum(told) if told else None
 

@@ -88,7 +88,7 @@ class SessionsV3(SessionFiles):
 def _with_shares(
     lines: Sequence[Mapping[str, Any]], pairs: Sequence[tuple[int, Record]]
 ) -> list[Record]:
-    """Return the records, the answer before each message on the context with what that tells."""
+    """Return the records; each answer gets the context share of the message behind it."""
     records = [record for _, record in pairs]
     at = 0
     last: int | None = None

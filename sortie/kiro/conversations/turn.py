@@ -19,7 +19,7 @@ _Mark = tuple[object, ...]
 
 
 class Position(Struct, frozen=True, kw_only=True):
-    """How far a conversation was known: its entries, what the last of them says, its usages."""
+    """The end of a conversation at some time: number of entries, the last entry, the usages."""
 
     id: str
     entries: int
@@ -38,7 +38,7 @@ class Position(Struct, frozen=True, kw_only=True):
 
 
 class Addition(Struct, frozen=True, kw_only=True):
-    """What a turn has said and done, and used as far as that is told."""
+    """The records that a turn has added, and its usages where they are known."""
 
     records: tuple[Record, ...]
     usages: tuple[KiroUsage, ...]
@@ -47,8 +47,7 @@ class Addition(Struct, frozen=True, kw_only=True):
 def added_since(conversation: Conversation, before: Position | None) -> Addition:
     """Return what was added since a position.
 
-    A history may have shrunk meanwhile, or be another: then the turn is what comes from the last
-    prompt on, since a turn has one.
+    Where the history has shrunk meanwhile, or is another one, the turn begins at the last prompt.
     """
     if before is None or before.id != conversation.summary.id:
         alone = sum(isinstance(record, UserPrompt) for record in conversation.records) <= 1
@@ -68,10 +67,7 @@ def _last_turn(conversation: Conversation) -> tuple[Record, ...]:
 
 
 def _more(usages: tuple[KiroUsage, ...], before: tuple[KiroUsage, ...]) -> tuple[KiroUsage, ...]:
-    """Return what is new behind what was there; a list that was begun anew is new as a whole.
-
-    Where the same is told as before, it may be that nothing was told yet.
-    """
+    """Return the usages behind those known before; all of them, where the list began anew."""
     overlaps = (len(before) - gone for gone in range(len(before)))
     known = next((n for n in overlaps if usages[:n] == before[len(before) - n :]), 0)
     return usages[known:]

@@ -1,4 +1,4 @@
-"""``entire-agent-kiro``: what records sessions of Kiro CLI and Kiro IDE for Entire.
+"""``entire-agent-kiro``: records sessions of Kiro CLI and Kiro IDE for Entire.
 
 Entire runs it for each call, by version 1 of its protocol for external agents; ``program`` has the
 calls, ``repository`` the places, ``hooks`` what is installed into a repository, ``lifecycle`` what

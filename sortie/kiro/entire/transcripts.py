@@ -71,7 +71,7 @@ class Transcript:
         return [record for entry, record in self._pairs if entry >= position]
 
     def entries(self) -> Iterator[tuple[str | None, list[Record]]]:
-        """Yield the time and the records of each entry, as far as the entry tells them."""
+        """Yield the time and the records of each entry, where the entry has them."""
         records: list[list[Record]] = [[] for _ in self._timestamps]
         for entry, record in self._pairs:
             records[entry].append(record)

@@ -22,7 +22,7 @@ _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 
 
 class Trailer(Struct, frozen=True, kw_only=True):
-    """Proof that a turn ran; what it tells is None where it cannot be read."""
+    """Proof that a turn ran; a number is None where it cannot be read."""
 
     credits: float | None
     seconds: float | None = None
@@ -43,7 +43,7 @@ def find_trailer(stderr: str) -> Trailer | None:
 
 
 def _seconds(text: str) -> float | None:
-    """Return how long a turn took: ``4s``, ``1m 3s``; None where that is not told."""
+    """Return how long a turn took: ``4s``, ``1m 3s``; None where it is missing."""
     told = _TIME.search(text)
     if told is None or not any(told.groups()):
         return None
