@@ -120,7 +120,7 @@ class RemoteTransports:
 
     def isolation_sentences(self) -> tuple[str, ...]:
         """Return what ends the processes of runs on each host that was asked."""
-        return tuple(f"host {host}: {told}" for host, told in self._isolation.items())
+        return tuple(f"host {host}: {sentence}" for host, sentence in self._isolation.items())
 
     def hurry(self) -> None:
         """Give no process any more grace."""

@@ -64,8 +64,8 @@ class ServiceManager:
         self._started = False
         self._reloading = False
         self._status = ""
-        self._told_of_trouble = False
-        # Kept open: there may be no descriptor when something is to be told.
+        self._has_published_trouble = False
+        # Kept open: there may be no descriptor when a message is due.
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) if address else None
         if self._socket is not None:
             self._socket.setblocking(False)
@@ -138,13 +138,13 @@ class ServiceManager:
         try:
             self._socket.sendto(message, self._address)
         except BlockingIOError:
-            # A sign of life is of no use later, and how things stand is told anew.
+            # A late sign of life is useless, and the next status replaces this one.
             self._unsent = [each for each in self._unsent if each.startswith(_LASTING)]
             self._status = ""
             return False
         except OSError as exc:
-            if not self._told_of_trouble:
-                self._told_of_trouble = True
+            if not self._has_published_trouble:
+                self._has_published_trouble = True
                 error = exc.strerror or str(exc)
                 self._publish(ServiceManagerUnreachable(socket=self._shown, error=error))
         return True

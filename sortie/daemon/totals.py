@@ -38,8 +38,8 @@ class RunTotals:
 
     def view(self, under_way: float) -> TotalsView:
         """Return the sums; ``under_way`` is how long the present runs have taken, in seconds."""
-        told, spent = self._spent.tokens, self._spent.rounded()
-        tokens = self._tokens if told is None else (self._tokens or 0) + told
+        added, spent = self._spent.tokens, self._spent.rounded()
+        tokens = self._tokens if added is None else (self._tokens or 0) + added
         return TotalsView(
             runs=self._runs,
             turns=self._turns,

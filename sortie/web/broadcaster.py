@@ -31,7 +31,7 @@ KEPT_UPDATES, KEPT_BYTES = 100, 1024 * 1024
 _GATHERING = 0.05
 """Seconds from the first sign of a change to the look, so that related changes come together."""
 
-_REST_FACTOR = 25
+_PAUSE_FACTOR = 25
 
 
 class Message(Struct, frozen=True, kw_only=True):
@@ -141,7 +141,7 @@ class Broadcaster:
             if self._listeners:
                 self._look()
             took = trio.current_time() - began
-            await trio.sleep(max(self._pace.shortest, took * _REST_FACTOR))
+            await trio.sleep(max(self._pace.shortest, took * _PAUSE_FACTOR))
 
     def look_now(self) -> str:
         """Look at once, send what has changed, and return the id of this look.

@@ -20,15 +20,11 @@ from sortie.web.dashboard.activity import ActivityView
 from sortie.web.event_stream import LiveEvents, StreamRoom
 from sortie.web.health import Health
 from sortie.web.issue import (
-    BudgetView,
-    CandidateView,
     ExplanationView,
     FailureView,
     GateAnswer,
     HeldView,
     IssueView,
-    KeptView,
-    KeptWorkspaceView,
     RunningView,
     WaitingView,
 )
@@ -36,12 +32,9 @@ from sortie.web.runs import RunView
 from sortie.web.source import CommandAnswer
 from sortie.web.state import (
     Counts,
-    HostView,
     SlotsView,
     StateView,
     TotalsView,
-    TrackerView,
-    UnnamedStateView,
     WorkflowView,
 )
 from sortie.web.state_feed import StateFeed
@@ -54,7 +47,7 @@ STATE = StateView(
     generated_at=NOON,
     status="running",
     workflow=WorkflowView(path="/p/WORKFLOW.md", valid=True),
-    counts=Counts(running=1, waiting=1, held=1, queued=1, unreadable=1, kept=1),
+    counts=Counts(running=1, waiting=1, held=1),
     running=(
         RunningView(
             issue_id="1",
@@ -99,39 +92,8 @@ STATE = StateView(
             since=NOON,
         ),
     ),
-    kept=(
-        KeptView(
-            issue_id="4",
-            issue_identifier="DEMO-4",
-            title="Paint the fence",
-            workspaces=(
-                KeptWorkspaceView(host="local", path="/w/DEMO-4", reason="1 unpushed commit"),
-            ),
-            next_look_at=NOON,
-            until=NOON,
-        ),
-    ),
     slots=SlotsView(total=10, free=9, by_state={"to do": 1}, by_host={}),
     totals=TotalsView(runs=4, turns=9, credits=0.75, tokens=None, seconds_running=61.5),
-    queued=(
-        CandidateView(issue_id="4", issue_identifier="DEMO-4", state="To Do", reason="no slot"),
-    ),
-    hosts=(
-        HostView(
-            host="east",
-            up=False,
-            used=1,
-            slots=2,
-            since=NOON,
-            rests_until=NOON,
-            reason="it refused",
-        ),
-    ),
-    tracker=TrackerView(
-        unreadable=("X.md: it is empty",),
-        unnamed_states=(UnnamedStateView(state="Todo", issues=2, first="DEMO-7", near="To Do"),),
-        budgets=(BudgetView(name="requests", remaining=12, limit=5000, resets_at=NOON),),
-    ),
 )
 
 EXPLANATION = ExplanationView(

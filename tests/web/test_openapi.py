@@ -104,7 +104,7 @@ def test_the_daemon_keeps_to_it_whatever_is_sent(
         env={**os.environ, "PYTHONWARNINGS": "ignore"},
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=300,
         check=False,
     )
 

@@ -72,9 +72,9 @@ def without_secrets(tell: Tell, secrets: Iterable[str]) -> Tell:
     """Return a ``tell`` that hides secrets in the texts of adapters and programs."""
     redacted = redactor(secrets)
 
-    def told(found: Diagnosis) -> None:
+    def tell_safely(found: Diagnosis) -> None:
         result = found.result
         sentence, remedy = redacted(result.sentence), redacted(result.remedy)
         tell(replace(found, result=replace(result, sentence=sentence, remedy=remedy)))
 
-    return told
+    return tell_safely

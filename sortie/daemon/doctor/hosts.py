@@ -200,8 +200,12 @@ class HostLook:
         free = self._probe.free_bytes
         if free is None:
             return warned("df does not say how much room there is", "look there")
-        told = f"{free / GIGABYTE:.1f} GB free for the workspaces in {self._settings.remote_root}"
-        return passed(told) if free >= LITTLE_ROOM else warned(told, "free some space there")
+        sentence = (
+            f"{free / GIGABYTE:.1f} GB free for the workspaces in {self._settings.remote_root}"
+        )
+        return (
+            passed(sentence) if free >= LITTLE_ROOM else warned(sentence, "free some space there")
+        )
 
     async def _clock(self) -> CheckResult:
         ahead = self._probe.clock_ahead
@@ -229,15 +233,17 @@ class HostLook:
         wanted = self._settings.isolation
         if wanted is Isolation.NONE:
             return passed("programs get no PID namespace there, as isolation is none")
-        had, told = await self._transport.isolation()
+        had, sentence = await self._transport.isolation()
         if had:
-            return passed(told)
+            return passed(sentence)
         if wanted is Isolation.PID_NAMESPACE:
             return failed(
-                f"{told}, and isolation: pid-namespace demands one",
+                f"{sentence}, and isolation: pid-namespace demands one",
                 "allow user namespaces there, or set isolation to auto",
             )
-        return warned(told, "allow user namespaces there, and have util-linux 2.36 or bubblewrap")
+        return warned(
+            sentence, "allow user namespaces there, and have util-linux 2.36 or bubblewrap"
+        )
 
 
 def _failure(error: TransportError) -> CheckResult:

@@ -44,11 +44,13 @@ class DaemonLimits:
                 f"the limit of open files of {whose} cannot be seen: {error.strerror}", ""
             )
         needed = FILES_FOR_ALL + FILES_FOR_A_RUN * self._runs
-        told = f"{whose} may have {_number(most)} files open; {self._runs} runs need {needed}"
+        sentence = f"{whose} may have {_number(most)} files open; {self._runs} runs need {needed}"
         remedy = "raise it with LimitNOFILE= in the unit, or 'ulimit -Hn'; or allow fewer runs"
         if most != _UNLIMITED and most < FILES_FOR_ALL:
-            return failed(told, remedy)
-        return passed(told) if most == _UNLIMITED or most >= needed else warned(told, remedy)
+            return failed(sentence, remedy)
+        return (
+            passed(sentence) if most == _UNLIMITED or most >= needed else warned(sentence, remedy)
+        )
 
     async def processes(self) -> CheckResult:
         """Tell whether their agents have room for their processes and threads."""
@@ -58,16 +60,16 @@ class DaemonLimits:
         if room is None:
             return passed(f"the processes of {whose} are not limited")
         left, why = room
-        told = f"{whose} may start {left} more processes and threads ({why})"
+        sentence = f"{whose} may start {left} more processes and threads ({why})"
         remedy = (
             "raise it with TasksMax= and LimitNPROC= in the unit, or 'ulimit -u'; or allow fewer"
             " runs"
         )
         if left < TASKS_FOR_A_RUN:
-            return failed(told, remedy)
+            return failed(sentence, remedy)
         if left < needed:
-            return warned(f"{told}; {self._runs} runs may need {needed}", remedy)
-        return passed(told)
+            return warned(f"{sentence}; {self._runs} runs may need {needed}", remedy)
+        return passed(sentence)
 
     async def cgroups(self) -> CheckResult:
         """Tell whether each program that is started can have a cgroup of its own."""

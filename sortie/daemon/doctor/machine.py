@@ -96,7 +96,7 @@ def _said(answer: Answered | None) -> str:
 
 def disk_result(places: Mapping[str, str]) -> CheckResult:
     """Tell how much room there is for the database and the workspaces."""
-    told = []
+    rooms = []
     for place, path in places.items():
         try:
             free, size = room_at(path)
@@ -115,8 +115,8 @@ def disk_result(places: Mapping[str, str]) -> CheckResult:
             )
         if free < LITTLE_ROOM or free < size / 20:
             return warned(room, "free some space; a run may need more than that")
-        told.append(room)
-    return passed("; ".join(told))
+        rooms.append(room)
+    return passed("; ".join(rooms))
 
 
 def _has_no_file_left(path: str) -> bool:
@@ -193,7 +193,7 @@ def isolation_result(wanted: Isolation) -> CheckResult:
 
 
 def _no_isolation(wanted: Isolation, why: str) -> CheckResult:
-    told = f"a daemon started from here cannot give programs PID namespaces: {why}"
+    sentence = f"a daemon started from here cannot give programs PID namespaces: {why}"
     if wanted is Isolation.PID_NAMESPACE:
-        return failed(told, f"{_ISOLATION_REMEDY}; or set isolation to auto")
-    return warned(told, _ISOLATION_REMEDY)
+        return failed(sentence, f"{_ISOLATION_REMEDY}; or set isolation to auto")
+    return warned(sentence, _ISOLATION_REMEDY)

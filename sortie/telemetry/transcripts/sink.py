@@ -157,10 +157,10 @@ class TranscriptSink:
             return
         if isinstance(fact, facts.TurnBegan):
             run.turn = fact.turn
-        told = entry_of(fact)
-        if told is not None:
+        entry = entry_of(fact)
+        if entry is not None:
             run.over = isinstance(fact, facts.RunFinished | facts.RunRecovered)
-            kind, text = told
+            kind, text = entry
             self._add(run, TranscriptEntry(self._wall(), kind, run.turn, bounded(text), run.over))
         if isinstance(fact, facts.TurnCompleted):
             run.turn = None

@@ -145,8 +145,8 @@ class TranscriptWriter:
         except Exception as exc:  # the edge: no run ends because of its transcript
             shortage = shortage_behind(exc)
             if shortage is None and self.error is None:
-                told = traceback.format_exc()
-                self._publish(facts.AdapterCrashed(where="transcripts", traceback=told))
+                text = traceback.format_exc()
+                self._publish(facts.AdapterCrashed(where="transcripts", traceback=text))
             error = str(shortage or f"{type(exc).__name__}; the log has the traceback")
             return Written([None] * len(jobs), error, 0)
 

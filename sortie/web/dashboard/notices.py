@@ -63,19 +63,19 @@ def _notices(state: StateView, health: Health, poll: PollView | None) -> Iterato
         title = f"{state.workflow.path} is not valid; the settings before it are in force"
         yield StatusNotice("bad", title, state.workflow.errors)
     tracker = state.tracker
-    told = {_STOPPING_REASON}
+    shown = {_STOPPING_REASON}
     if tracker.rests_until is not None:
         because = () if tracker.rests_because is None else (tracker.rests_because,)
         yield StatusNotice(
             "bad", "The tracker is left alone; it is asked again", because, tracker.rests_until
         )
-        told |= {reason for reason in health.reasons if "left alone until" in reason}
-        told |= set(because)
+        shown |= {reason for reason in health.reasons if "left alone until" in reason}
+        shown |= set(because)
     elif poll is not None and poll.result == "error":
         yield StatusNotice("bad", "The tracker could not be polled", (poll.error or "",))
     if poll is not None and poll.error is not None:
-        told.add(poll.error)
-    if reasons := tuple(reason for reason in health.reasons if reason not in told):
+        shown.add(poll.error)
+    if reasons := tuple(reason for reason in health.reasons if reason not in shown):
         yield StatusNotice("bad", "It is not ready", reasons)
     if (limit := state.usage_limit) is not None:
         yield StatusNotice("warn", f"Usage limit of {limit.agent}", (limit.reason,), limit.until)
