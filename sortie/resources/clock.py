@@ -40,7 +40,7 @@ class PauseClock(trio.abc.Clock):
     def __init__(self, now: Callable[[], float] = time.perf_counter) -> None:
         self._now = now
         self._looked_at = now()
-        self._told = 0.0  # the latest time that was given
+        self._latest = 0.0  # the latest time that was given
         self._forgiven = 0.0
         self._sleeping = 0.0  # how long trio meant to sleep from the last look on
         self.paused = 0.0
@@ -59,9 +59,9 @@ class PauseClock(trio.abc.Clock):
             self.paused += gap
         self._looked_at, self._sleeping = raw, 0.0
         self.beats += 1
-        if raw - self._forgiven > self._told:
-            self._told = raw - self._forgiven
-        return self._told
+        if raw - self._forgiven > self._latest:
+            self._latest = raw - self._forgiven
+        return self._latest
 
     def deadline_to_sleep_time(self, deadline: float) -> float:
         """Return for how long to sleep until a deadline, a standstill included."""

@@ -105,8 +105,8 @@ class RunEnvironment:
                 grace=settings.agent.stop_grace,
             )
         finally:
-            told = result or _cut_short(trio.current_time() - began)
-            publish(self._told(name, told))
+            ended = result or _cut_short(trio.current_time() - began)
+            publish(self._completed(name, ended))
         if result.trouble is not None:
             raise result.trouble
         if result.result is HookOutcome.OK:
@@ -115,7 +115,7 @@ class RunEnvironment:
         said = cut(self._context.redact(last[0]), SHOWN)
         return f"hook {name}: {result.status}: {said}"
 
-    def _told(self, name: str, result: HookResult) -> facts.HookCompleted:
+    def _completed(self, name: str, result: HookResult) -> facts.HookCompleted:
         return facts.HookCompleted(
             hook=name,
             result=result.result.value,

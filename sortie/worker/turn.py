@@ -63,8 +63,8 @@ async def take_turn(turn: TurnRequest, session: Session) -> TurnEnd:
         end = await _under_deadlines(turn, session, heard)
     finally:
         heard.end()
-        told = end or TurnEnd(_cut_off())
-        turn.reporter.publish(_completed(turn, told, heard, trio.current_time() - began))
+        last = end or TurnEnd(_cut_off())
+        turn.reporter.publish(_completed(turn, last, heard, trio.current_time() - began))
     return end
 
 

@@ -52,7 +52,7 @@ class _Server:
         self.requests, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.statuses, written = os.pipe()
         os.set_blocking(self.statuses, False)
-        self._told: dict[int, int] = {}
+        self._unread_statuses: dict[int, int] = {}
         self._lock = threading.Lock()
         argv = [sys.executable, "-I", "-S", fork_server.__file__, str(os.getpid())]
         argv += [str(theirs.fileno()), str(written), str(limit_of_programs()), cgroup]
@@ -78,10 +78,10 @@ class _Server:
         with self._lock:
             try:
                 while read := os.read(self.statuses, STATUS.size * 64):
-                    self._told.update(STATUS.iter_unpack(read))
+                    self._unread_statuses.update(STATUS.iter_unpack(read))
             except BlockingIOError:
                 pass
-            return self._told.pop(number, None)
+            return self._unread_statuses.pop(number, None)
 
     def close(self) -> None:
         """End the server; what it has started goes on."""

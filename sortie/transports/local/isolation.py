@@ -62,7 +62,7 @@ def establish_isolation(
         else:
             return IsolationInForce(
                 namespaces=True,
-                detail=_told(old_proc),
+                detail=_sentence(old_proc),
                 server=server,
                 groups=groups,
             )
@@ -86,7 +86,7 @@ def try_isolation() -> str:
     """
     server = ForkServer(namespaces=True)
     try:
-        return _told(try_namespace(server))
+        return _sentence(try_namespace(server))
     except NoNamespace as exc:
         raise OSError(exc.errno, no_namespace(exc)) from exc
     finally:
@@ -102,13 +102,13 @@ def plain_fork_server() -> ForkServer | None:
     return server
 
 
-def _told(old_proc: int | None) -> str:
-    told = "each program of a run has a PID namespace of its own, and the kernel ends all in it"
+def _sentence(old_proc: int | None) -> str:
+    sentence = "each program of a run has a PID namespace of its own, and the kernel ends all in it"
     if old_proc is None:
-        return told
+        return sentence
     return (
-        f"{told}; /proc shows the processes of the whole machine there, as mounting a new one is"
-        f" refused ({os.strerror(old_proc)})"
+        f"{sentence}; /proc shows the processes of the whole machine there, as mounting a new one"
+        f" is refused ({os.strerror(old_proc)})"
     )
 
 
