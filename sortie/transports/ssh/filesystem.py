@@ -33,7 +33,7 @@ T = TypeVar("T")
 REMOVAL_BOUND = 600.0
 """Seconds for the removal of one directory, which may be large."""
 
-_NAME_LIMIT = 255
+_FILE_NAME_LIMIT = 255
 _PATH_LIMIT = 4096
 _HOME = re.compile(r"(~[A-Za-z0-9._-]*)(?:/(.*))?", re.ASCII | re.DOTALL)
 
@@ -170,8 +170,8 @@ def holding_script(nonce: str, root: str, holder: str, lease: float) -> bytes:
 
 
 def _short(name: str) -> str:
-    if len(os.fsencode(name)) > _NAME_LIMIT:
-        raise TransportError(f"{name[:20]}... is too long for a name ({_NAME_LIMIT} bytes)")
+    if len(os.fsencode(name)) > _FILE_NAME_LIMIT:
+        raise TransportError(f"{name[:20]}... is too long for a name ({_FILE_NAME_LIMIT} bytes)")
     return name
 
 

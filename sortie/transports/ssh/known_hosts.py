@@ -24,7 +24,7 @@ from sortie.transports.ssh.route import Hop
 from sortie.transports.ssh.settings import Strictness
 
 # OpenSSH's order of preference, without security keys; asyncssh's own puts RSA first.
-_PLAIN = (
+_PLAIN_ALGORITHMS = (
     "ssh-ed25519",
     "ecdsa-sha2-nistp256",
     "ecdsa-sha2-nistp384",
@@ -32,7 +32,7 @@ _PLAIN = (
     "rsa-sha2-512",
     "rsa-sha2-256",
 )
-_CERTIFIED = tuple(f"{name}-cert-v01@openssh.com" for name in _PLAIN)
+_CERTIFIED = tuple(f"{name}-cert-v01@openssh.com" for name in _PLAIN_ALGORITHMS)
 _Keys = Sequence[asyncssh.SSHKey]
 _LOCK_PATIENCE = 2.0
 
@@ -119,7 +119,7 @@ class HostKeys:
         With only the known types a host that changed its key would hang up, without a reason.
         """
         known = {name.decode() for key in self._keys for name in key.sig_algorithms}
-        plain = sorted(_PLAIN, key=lambda name: name not in known)
+        plain = sorted(_PLAIN_ALGORITHMS, key=lambda name: name not in known)
         return [*(_CERTIFIED if self._authorities else ()), *plain]
 
     def accepts(self, key: asyncssh.SSHKey) -> bool:

@@ -18,13 +18,14 @@ from sortie.model.secrets import spellings
 from sortie.model.texts import end_of, start_of
 from sortie.transports import Command
 from sortie.transports.identity import started_at
-from sortie.transports.ssh.scripts import RemoteLaunch, quoted
+from sortie.transports.ssh.launch_scripts import RemoteLaunch
+from sortie.transports.ssh.scripts import quoted
 
 _SECRET = 6  # characters of a value that is worth to be hidden
 _STARTED = 19  # the start time, among the fields of /proc/<pid>/stat behind the program's name
 
-_SHOWN = 500  # bytes of what a login says before our script
-REASON_LIMIT = 2000
+_LOGIN_OUTPUT_SHOWN = 500  # bytes of what a login says before our script
+HOST_REASON_LIMIT = 2000
 """Characters of a reason of the host that are shown."""
 
 _NO_DIRECTORY = "the directory has to exist and to be accessible"
@@ -105,7 +106,7 @@ def lapsed(host: str, lease: float) -> HostError:
 def no_start(host: str, launch: RemoteLaunch, noise: bytes, status: int | None) -> HostError:
     """Return the error for a login that ended with this status and ``noise`` instead."""
     text = struck(noise, launch.command).decode("utf-8", "replace").strip()
-    said = end_of(text, _SHOWN) or "nothing"
+    said = end_of(text, _LOGIN_OUTPUT_SHOWN) or "nothing"
     return HostError(
         HostTrouble.UNREACHABLE,
         f"could not start {launch.command.argv[0][:80]}: the login on host {host} ended without"
@@ -136,7 +137,7 @@ def nonsense(host: str) -> HostError:
 
 def refusal(host: str, command: Command, word: str, reason: str) -> TransportError:
     """Return the error for a program that a host did not start, before anything of it ran."""
-    word, reason = word[:REASON_LIMIT], start_of(reason, REASON_LIMIT)
+    word, reason = word[:HOST_REASON_LIMIT], start_of(reason, HOST_REASON_LIMIT)
     if word == "missing":
         return ProgramNotFound(f"{reason} (on host {host})")
     attempt = f"could not start {command.argv[0][:80]} in {command.cwd} on host {host}"

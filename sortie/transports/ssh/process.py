@@ -28,11 +28,11 @@ from sortie.transports.ssh.launch import (
     slow_shell,
     struck,
 )
+from sortie.transports.ssh.launch_scripts import RemoteLaunch
 from sortie.transports.ssh.namespaces import NamespaceInit
 from sortie.transports.ssh.protocol import GO, HERE, numbers_in
 from sortie.transports.ssh.questions import finish_body, namespaces_body
 from sortie.transports.ssh.remote_script import RemoteScript
-from sortie.transports.ssh.scripts import RemoteLaunch
 from sortie.transports.ssh.shell import Question, Shell
 from sortie.transports.ssh.stdin import RemoteStdin, open_stdin
 from sortie.transports.ssh.unconfirmed_runs import Remains

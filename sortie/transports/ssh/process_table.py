@@ -20,11 +20,9 @@ from sortie.transports.ssh.scripts import processes_script
 from sortie.transports.ssh.shell import Shell
 
 _SPEAKABLE = re.compile(r"[A-Za-z0-9._-]+", re.ASCII)
-_BOOT_ID = re.compile(r"[0-9a-f][0-9a-f-]{0,63}", re.ASCII)
-_AT_ONCE = 500  # processes or cookies in one line
-_ANSWER_LIMIT = (
-    64 * 1024 * 1024
-)  # bytes of one answer: what /proc says of a hundred thousand processes
+_HOST_BOOT_ID = re.compile(r"[0-9a-f][0-9a-f-]{0,63}", re.ASCII)
+_PIDS_PER_LINE = 500  # processes or cookies in one line
+_TABLE_LIMIT = 64 * 1024 * 1024  # what /proc says of a hundred thousand processes
 _COOKIE = f"{COOKIE}=".encode()
 # Among the fields of /proc/<pid>/stat behind the program's name, see proc(5).
 _STATE, _PPID, _PGID, _SID, _THREADS, _STARTED = 0, 1, 2, 3, 17, 19
@@ -123,7 +121,7 @@ class RemoteProcessTable:
                 " it has no /proc; look with ps there"
             )
         pid, _, self._boot_id = rest.partition(" ")
-        if not (numbers_in(pid) and _BOOT_ID.fullmatch(self._boot_id)):
+        if not (numbers_in(pid) and _HOST_BOOT_ID.fullmatch(self._boot_id)):
             raise nonsense(self._host)
         (self.me,) = numbers_in(pid)
 
@@ -157,8 +155,8 @@ class RemoteProcessTable:
     async def _each(self, order: str, words: list[str], answer: str) -> frozenset[int]:
         """Give an order for some words at a time; return the numbers that are answered."""
         numbers: set[int] = set()
-        for at in range(0, len(words), _AT_ONCE):
-            line = f"{order} {' '.join(words[at : at + _AT_ONCE])}\n"
+        for at in range(0, len(words), _PIDS_PER_LINE):
+            line = f"{order} {' '.join(words[at : at + _PIDS_PER_LINE])}\n"
             self._channel.write(line.encode())
             numbers.update(numbers_in((await self._expect(answer))[1]))
         return frozenset(numbers)
@@ -171,7 +169,7 @@ class RemoteProcessTable:
 
     async def _next(self) -> tuple[bytes, str]:
         """Return what the host says up to its next word, and that word."""
-        word = await self._script.next(_ANSWER_LIMIT)
+        word = await self._script.next(_TABLE_LIMIT)
         if word is None:
             raise self._script.silence()
         return word

@@ -14,16 +14,16 @@ GO = b"go\n"
 HERE = "here"
 """The first message of every script."""
 
-MESSAGE_LIMIT = 64 * 1024
+SCRIPT_MESSAGE_LIMIT = 64 * 1024
 """Bytes of a message that are kept: a host that never ends its line must not fill our memory."""
 
 _STARTED, _GONE, _LAPSED = "started", "gone", "lapsed"
-_NUMBER = re.compile(r"-?[0-9]{1,19}", re.ASCII)
+_INTEGER = re.compile(r"-?[0-9]{1,19}", re.ASCII)
 
 
 def numbers_in(text: str) -> list[int]:
     """Return the numbers between the blanks of a text; a host may say anything else, too."""
-    return [int(part) for part in text.split() if _NUMBER.fullmatch(part)]
+    return [int(part) for part in text.split() if _INTEGER.fullmatch(part)]
 
 
 class MessageParser:
@@ -37,18 +37,18 @@ class MessageParser:
         """Return what came, in order: bytes that are no message, and the message behind them, if
         any.
 
-        What may turn out to begin a message is held back. A message is cut at MESSAGE_LIMIT, and
-        what follows in its line is none.
+        What may turn out to begin a message is held back. A message is cut at its limit, and what
+        follows in its line is none.
         """
         rest = self._held + chunk
         found: list[tuple[bytes, str | None]] = []
         while True:
             before, mark, after = rest.partition(self._mark)
-            line, end, behind = after[:MESSAGE_LIMIT].partition(b"\n")
-            if not mark or not (end or len(line) == MESSAGE_LIMIT):
+            line, end, behind = after[:SCRIPT_MESSAGE_LIMIT].partition(b"\n")
+            if not mark or not (end or len(line) == SCRIPT_MESSAGE_LIMIT):
                 break
             found.append((before, line.decode("utf-8", "replace").strip()))
-            rest = behind + after[MESSAGE_LIMIT:]
+            rest = behind + after[SCRIPT_MESSAGE_LIMIT:]
         held = len(before) if mark else self._doubtful(rest)
         self._held = rest[held:]
         if held:

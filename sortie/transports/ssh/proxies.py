@@ -26,7 +26,7 @@ class Proxy:
     async def start(
         cls, command: str, environ: Mapping[str, str] | None
     ) -> tuple[Proxy, socket.socket]:
-        """LoginSlot it; return it with the socket that leads through it. Raises OSError."""
+        """Start it; return it with the socket that leads through it. Raises OSError."""
         ours, theirs = socket.socketpair()
         with theirs, ExitStack() as undo:
             undo.callback(ours.close)

@@ -23,7 +23,7 @@ from sortie.resources import run_in_thread
 from sortie.transports.ssh.settings import SshSettings
 
 _MOST_HOPS = 8
-_LIMIT = 10.0  # for one ``ssh -G``; a ``Match exec`` may hang
+_RESOLVE_BOUND = 10.0  # for one ``ssh -G``; a ``Match exec`` may hang
 _DESTINATION = re.compile(
     r"(?:ssh://)?(?:(?P<user>[^/]+)@)?"
     r"(?:\[(?P<six>[^\[\]]+)\]|(?P<host>[^:@/\[\]]+)|(?P<bare>[0-9a-fA-F:]+:[0-9a-fA-F:.%]*))"
@@ -115,7 +115,7 @@ async def _values(destination: Destination, settings: SshSettings) -> _Values:
     argv += ["-l", destination.user] if destination.user else []
     argv += ["-p", str(destination.port)] if destination.port else []
     argv += ["-T", "-G", "--", destination.name]
-    with trio.move_on_after(_LIMIT):
+    with trio.move_on_after(_RESOLVE_BOUND):
         done = await trio.run_process(
             argv,
             check=False,
@@ -131,7 +131,8 @@ async def _values(destination: Destination, settings: SshSettings) -> _Values:
             raise _unusable(destination.name, f"ssh cannot read its configuration: {said}")
         return _parsed(done.stdout.decode(errors="surrogateescape"))
     raise _unusable(
-        destination.name, f"ssh -G did not end in {_LIMIT:.0f} s; is there a Match exec that hangs?"
+        destination.name,
+        f"ssh -G did not end in {_RESOLVE_BOUND:.0f} s; is there a Match exec that hangs?",
     )
 
 

@@ -17,7 +17,7 @@ from sortie.model import HostError, HostTrouble, TransportError
 from sortie.model.texts import start_of
 from sortie.transports.ssh.channel import Channel
 from sortie.transports.ssh.connection_pool import ConnectionPool
-from sortie.transports.ssh.launch import REASON_LIMIT, silent_shell
+from sortie.transports.ssh.launch import HOST_REASON_LIMIT, silent_shell
 from sortie.transports.ssh.login_limit import CROWDED
 from sortie.transports.ssh.protocol import ScriptOutput
 from sortie.transports.ssh.remote_script import REPLY_LIMIT, RemoteScript
@@ -208,9 +208,8 @@ class Shell:
         how, _, status = end[1].partition(" ") if end is not None else ("", "", "")
         shell.is_idle = how == "end" and shell.channel.is_empty
         if verdict == "no":
-            raise TransportError(
-                f"could not {shell.attempt} on host {self.host}: {start_of(rest, REASON_LIMIT)}"
-            )
+            reason = start_of(rest, HOST_REASON_LIMIT)
+            raise TransportError(f"could not {shell.attempt} on host {self.host}: {reason}")
         if verdict == "yes" and end is not None and end[1] == "end 0":
             return ShellAnswer(said=rest, content=before + end[0])
         if verdict == "yes" and shell.channel.lost is None:  # it failed behind its yes

@@ -161,7 +161,7 @@ class Sshd:
         return replace(self.settings, strict="yes" if strict else "accept-new")
 
     def start(self) -> None:
-        """LoginSlot to listen, on the same port each time; return when connections are accepted."""
+        """Start to listen, on the same port each time; return when connections are accepted."""
         assert self._listener is None
         self._write_config()
         for _ in range(3):

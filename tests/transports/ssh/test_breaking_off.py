@@ -1,4 +1,4 @@
-"""LoginLimit that are broken off: either nothing starts, or what started is ended for certain."""
+"""Starts that are broken off: either nothing starts, or what started is ended for certain."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Counted(ConnectionPool):
 
 
 async def enter(transport: SshTransport, command: Command) -> None:
-    """LoginSlot a program, and be cancelled meanwhile."""
+    """Start a program, and be cancelled meanwhile."""
     async with transport.process(command):
         raise AssertionError("not cancelled")
 

@@ -136,7 +136,7 @@ async def test_a_list_of_processes_without_end_is_none(
     tmp_path: Path, saying: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As many as a host can have are read, and no more."""
-    monkeypatch.setattr(process_table, "_ANSWER_LIMIT", 2**20)
+    monkeypatch.setattr(process_table, "_TABLE_LIMIT", 2**20)
 
     text, peak = await flooded(tmp_path, saying, sweep)
 

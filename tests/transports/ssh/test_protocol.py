@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sortie.transports.ssh.protocol import (
-    MESSAGE_LIMIT,
+    SCRIPT_MESSAGE_LIMIT,
     LaunchOutput,
     MessageParser,
     numbers_in,
@@ -118,7 +118,7 @@ def test_a_message_without_an_end_is_cut() -> None:
         kept += sum(len(message or "") for _, message in parser.feed(chunk))
     after = taken(parser, [b"end of it\nplain\1n next\n"])
 
-    assert kept == MESSAGE_LIMIT
+    assert kept == SCRIPT_MESSAGE_LIMIT
     assert after == (b"end of it\nplain", ["next"])
 
 

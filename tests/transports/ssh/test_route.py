@@ -258,7 +258,7 @@ async def test_a_match_that_hangs_is_given_up(
     config_of_ssh: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """``Match exec`` cannot hold a dial up for ever."""
-    monkeypatch.setattr("sortie.transports.ssh.route._LIMIT", 0.1)
+    monkeypatch.setattr("sortie.transports.ssh.route._RESOLVE_BOUND", 0.1)
     marker = f"{1000 + secrets.randbelow(10**9)}.5"
     settings = config_of_ssh(f'Match exec "exec sleep {marker}"', "  User x")
 

@@ -6,20 +6,20 @@
 # last message goes; fd 3: the lease. P is the program's pid, S its start, G the grace time in 1/100 s,
 # D the directory of the program's stdin, if any, N what messages begin with.
 
-trap '' HUP INT QUIT TERM PIPE
-PATH=$PATH:/usr/sbin:/sbin:/usr/bin:/bin
+# HUP, INT, QUIT, PIPE and TERM. dash passes 4,096 bytes of a watchdog's text on without a process.
+trap '' 1 2 3 13 15
+PATH=$PATH:/usr/bin:/bin
 export LC_ALL=C
 exec 4>&2 2>/dev/null
 
 say() { printf '\001%s %s\n' "$N" "$1"; }
-say_gone() { say "gone $m" >&4; say "gone $m" >&7; }
 # Tells how it went: 0 is a sign of life, 9 the end.
 line() { timeout -s KILL "$L" /bin/sh -c 'IFS= read -r x || exit 9' <&3 3<&- 4>&- 7>&-; }
 
-# hold_lease ACTION returns when the lease has ended; it does the action after each sign of life.
-hold_lease() {
-  while line; how=$?; [ $how = 0 ]; do "$1"; done
-  case $how in
+# lease ACTION returns when the lease has ended; it does the action after each sign of life.
+lease() {
+  while line; h=$?; [ $h = 0 ]; do "$1"; done
+  case $h in
     9) ;;
     # There is no timeout here, or one that takes other arguments.
     1|125|127) while read -r x <&3; do :; done ;;

@@ -5,7 +5,8 @@
 # P is what waits for the program and ends as the program does. The holder begins in the directory of
 # the program, which enters the namespace there.
 
-P=$1 S=$2 G=$3 L=$4 D=$5 m=
+P=$1 S=$2 G=$3 L=$4 D=$5
+PATH=$PATH:/usr/sbin:/sbin
 hold 3<&- 4>&- 7>&- &
 O=$!
 echo "holder $O"
@@ -32,12 +33,13 @@ finish() {
     sleep 0.01
   done
   wait "$O"
-  say_gone
+  say "gone " >&4
+  say "gone " >&7
 }
 
 # Where the host has no room for another process, dash exits at the next one it wants to start.
 trap finish EXIT
-hold_lease go_on
+lease go_on
 clock; until=$((t + G))
 if lives "$P" "$S"; then
   child_of "$P"

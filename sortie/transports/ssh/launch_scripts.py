@@ -1,0 +1,236 @@
+"""Writes the scripts that start a program on a remote host and pass its stdin on."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+
+from msgspec import Struct
+
+from sortie.model import TransportError
+from sortie.transports import COOKIE, HOST_VARIABLES, Command, Stdin
+from sortie.transports.ssh.namespaces import Namespaces
+from sortie.transports.ssh.scripts import (
+    assignment,
+    assignments,
+    block,
+    encodable,
+    quoted,
+    quoted_anywhere,
+    shown,
+    text,
+    texts,
+    word,
+    words,
+)
+
+STRING_LIMIT = 131072
+"""Bytes that Linux gives to one argument or variable, its end included (MAX_ARG_STRLEN)."""
+
+# Of a mark: nineteen digits, all of which fit in the 63 bits that a shell calculates with.
+_FIRST_MARK, _MARKS = 41 * 10**17, 10**17
+_OPEN_PIPE = 'exec <"$0"; command -p rm -rf -- "${0%/*}"; exec "$@"'
+_VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+# bash makes these read-only: setting one would end the script.
+_BASH_READ_ONLY = frozenset({"UID", "EUID", "PPID", "SHELLOPTS", "BASHOPTS", "BASH_VERSINFO"})
+
+
+class RemoteLaunch(Struct, frozen=True, kw_only=True):
+    """A command on its way to a host. ``nonce`` is what the wrapper's words begin with.
+
+    ``lease`` is how many seconds it may live without hearing from us. Where ``inline``, its
+    first argument is a piece of shell, and its environment stands in the command line.
+    ``namespaces`` is how it gets a PID namespace; None where it gets none.
+    """
+
+    command: Command
+    nonce: str
+    lease: float
+    inline: bool = False
+    namespaces: Namespaces | None = None
+
+    @property
+    def marker(self) -> int:
+        """The limit on file locks, which no system enforces, that marks what descends from it."""
+        digest = hashlib.sha256(self.nonce.encode()).digest()
+        return _FIRST_MARK + int.from_bytes(digest[:8], "big") % _MARKS
+
+    @staticmethod
+    def is_marker(limit: int | None) -> bool:
+        """Tell whether a limit on file locks is some launch's."""
+        return limit is not None and _FIRST_MARK <= limit < _FIRST_MARK + _MARKS
+
+    @property
+    def centiseconds(self) -> int:
+        """The grace time in 1/100 s, which is what a shell can count in."""
+        return round(self.command.grace * 100)
+
+    @property
+    def cookie(self) -> str:
+        """The run's id, or "" where the command has none."""
+        return self.command.env.get(COOKIE, "")
+
+    @property
+    def stdin(self) -> bytes:
+        """What the program is given on its stdin."""
+        return self.command.stdin if isinstance(self.command.stdin, bytes) else b""
+
+
+def check_speakable(command: Command, *, inline: bool) -> None:
+    """Raise TransportError for what no remote program can be given, without repeating it."""
+    argv = command.argv
+    if not argv:
+        raise TransportError("could not start a program: the command is empty")
+    if not all(_fits(text) for text in (*argv, command.cwd)):
+        raise TransportError(
+            f"could not start {shown(argv[0])}: an argument or the directory is too long"
+            " (128 KiB), holds a NUL character or is not valid Unicode"
+        )
+    for name, value in command.env.items():
+        if not _VARIABLE_NAME.fullmatch(name) or not _fits(f"{name}={value}"):
+            raise TransportError(
+                f"could not start {shown(argv[0])}: the environment variable {shown(name)}"
+                " cannot be passed on through a shell (an invalid name, more than 128 KiB, a NUL"
+                " character or invalid Unicode)"
+            )
+    if not inline and not argv[0]:
+        raise TransportError("could not start a program: its name is empty")
+
+
+def launch_script(launch: RemoteLaunch) -> bytes:
+    """Return the script that becomes the program."""
+    command = launch.command
+    search = {"search": command.env["PATH"]} if "PATH" in command.env else {}
+    given: dict[str, str] = {
+        "nonce": launch.nonce,
+        "program": "" if launch.inline else command.argv[0],
+        "cwd": command.cwd,
+        "stdin": str(len(launch.stdin)) if launch.stdin else "",
+        "piped": "yes" if command.stdin is Stdin.PIPE else "",
+        "marker": str(launch.marker),
+        "cookie": launch.cookie,
+        "grace": str(launch.centiseconds),
+        "lease": f"{launch.lease:g}",
+        "kept": " ".join(HOST_VARIABLES),
+        **search,
+    }
+    become = _become_inline(launch) if launch.inline else _become(launch)
+    return block(
+        *assignments(given),
+        b"unset search" if not search else b"",
+        assignment("ELF", "\x7fELF"),
+        text("find_program"),
+        *_watching(launch),
+        text("go_on"),
+        become,
+    )
+
+
+def _watching(launch: RemoteLaunch) -> list[bytes]:
+    """Return what begins a launch, up to where its watchdog is there."""
+    watch = b"watch() {\napart /bin/sh -s -- \"$@\" <<'SORTIE_WATCHDOG' &\n%s\nSORTIE_WATCHDOG\n}"
+    # What its last word begins with is not for its arguments: the program could read them there.
+    name = assignment("N", launch.nonce)
+    if launch.namespaces is None:
+        watchdog = [name, *texts("stat_of", "clock", "newest", "end_tree", "lease", "watchdog")]
+        return [watch % b"\n".join(watchdog), *texts("start", "watched")]
+    watchdog = [
+        name,
+        *making_namespace(launch.namespaces.idle),
+        b"hold() { become_holder %s; }" % words(launch.namespaces.way.make),
+        *texts("stat_of", "clock", "lives", "child_of", "lease", "namespace_watchdog"),
+    ]
+    reading = texts("stat_of", "child_of", "await_namespace")
+    return [watch % b"\n".join(watchdog), *reading, *texts("start", "namespaced")]
+
+
+def making_namespace(idle: str) -> list[bytes]:
+    """Return the lines by which a script can become the holder of a namespace."""
+    return [assignment("idle", idle), text("namespace_holder")]
+
+
+def _entering(namespaces: Namespaces, init: bytes) -> bytes:
+    """Return the words that run what follows in the namespace of an init."""
+    enter = words(namespaces.way.enter)
+    return b"%s --target %s %s --" % (word(namespaces.nsenter), init, enter)
+
+
+def stdin_script(nonce: str, launch: RemoteLaunch, fifo: str, init: int = 0) -> bytes:
+    """Return the script that passes what comes behind its GO on to a launch's FIFO; ``init`` is the
+    pid of its namespace's, where it has one."""
+    given = {
+        "nonce": nonce,
+        "marker": str(launch.marker),
+        "cookie": launch.cookie,
+        "fifo": fifo,
+    }
+    inside = b""
+    if launch.namespaces is not None:
+        inside = _entering(launch.namespaces, b"%d" % init)
+    passing = b'inside() { exec %s "$@"; }' % inside
+    return block(*assignments(given), passing, text("stdin"))
+
+
+def inline_command(launch: RemoteLaunch, script: bytes) -> str:
+    """Return the remote command that runs a launch's script. Raises TransportError."""
+    line = b"exec /bin/sh -c " + quoted_anywhere(script)
+    try:
+        if len(line) < STRING_LIMIT:
+            return line.decode()
+    except UnicodeDecodeError:
+        pass
+    raise TransportError(
+        f"could not start {shown(launch.command.argv[0])}: its arguments are too long for a remote"
+        " command line (128 KiB) or not valid UTF-8; set worker.ssh_secret_delivery to stdin"
+    )
+
+
+def _become(launch: RemoteLaunch) -> bytes:
+    command = launch.command
+    exports = [_export(name, value) for name, value in command.env.items()]
+    arguments = [quoted(argument) for argument in command.argv[1:]]
+    return b"\n".join(
+        [
+            *exports,
+            b"exec 2>&6 6>&- 7>&-\nsay_started",
+            b" ".join([b"exec", _inside(launch), b'"$found"', *arguments, b"<&5 3<&- 5<&-"]),
+        ]
+    )
+
+
+def _become_inline(launch: RemoteLaunch) -> bytes:
+    command = launch.command
+    variables = [
+        b"%s=%s" % (name.encode(), quoted(value))
+        for name, value in command.env.items()
+        if name not in _BASH_READ_ONLY
+    ]
+    arguments = [quoted(argument) for argument in command.argv[1:]]
+    line = b" ".join([*variables, os.fsencode(command.argv[0]), *arguments])
+    line = b"cd -- %s && %s" % (quoted(command.cwd), line)
+    if launch.namespaces is not None:
+        line = b"exec %s /bin/sh -c %s" % (_inside(launch), quoted(os.fsdecode(line)))
+    return b"exec 2>&6 6>&- 7>&- <&5 3<&- 5<&-\nsay_started\n%s\nexit" % line
+
+
+def _inside(launch: RemoteLaunch) -> bytes:
+    """Return the words that run what follows in the launch's namespace, leading a session; none
+    where it has no namespace."""
+    if launch.namespaces is None:
+        return b""
+    entering = _entering(launch.namespaces, b'"$namespace_init"')
+    inside = b"%s %s" % (entering, word(launch.namespaces.setsid))
+    if launch.command.stdin is Stdin.PIPE:
+        # What waits for the program has all that we have open, and would keep its stdin open.
+        return b'%s /bin/sh -c %s "$pipe/stdin"' % (inside, quoted(_OPEN_PIPE))
+    return inside
+
+
+def _export(name: str, value: str) -> bytes:
+    line = b"export %s=%s" % (name.encode(), quoted(value))
+    return b"command " + line + b" 2>/dev/null" if name in _BASH_READ_ONLY else line
+
+
+def _fits(value: str) -> bool:
+    return encodable(value) and len(os.fsencode(value)) < STRING_LIMIT
