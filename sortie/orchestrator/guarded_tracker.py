@@ -10,6 +10,7 @@ import traceback
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextvars import ContextVar
 from functools import partial
+from operator import attrgetter
 from typing import TypeVar
 
 import trio
@@ -45,6 +46,7 @@ _COMPLAINT_LIMIT = 1000
 """Complaints that are remembered, so that a broken adapter fills neither log nor memory."""
 
 _T = TypeVar("_T")
+_end_of = attrgetter("until")
 
 _progress_scope: ContextVar[trio.CancelScope | None] = ContextVar("_progress_scope", default=None)
 
@@ -260,20 +262,13 @@ class GuardedTracker:
             error.retry_after = None
             return
         seconds = error.retry_after = min(float(asked), LONGEST_PAUSE)
-        until = trio.current_time() + seconds
+        pause = TrackerPause(until=trio.current_time() + seconds, error=str(error))
         if error.lists_only:
-            self._list_pause = max(
-                self._list_pause,
-                TrackerPause(until=until, error=str(error)),
-                key=lambda pause: pause.until,
-            )
-            return
-        if until <= self._pause.until:
-            return
-        self._pause = TrackerPause(until=until, error=str(error))
-        self._publish(
-            facts.TrackerPauseBegan(seconds=seconds, asked=float(asked), error=str(error))
-        )
+            self._list_pause = max(self._list_pause, pause, key=_end_of)
+        elif pause.until > self._pause.until:
+            self._pause, asked = pause, float(asked)
+            began = facts.TrackerPauseBegan(seconds=seconds, asked=asked, error=pause.error)
+            self._publish(began)
 
     def _complaining(self, operation: str) -> Complain:
         """Return a function that publishes what is wrong in an answer, each thing once."""
