@@ -26,7 +26,7 @@ import psutil
 
 from sortie.model import SortieError
 
-NOTE_LIMIT = 4096
+LOCK_NOTE_BYTES = 4096
 _ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.ELOOP, errno.ENXIO})
 _UNLOCKABLE = frozenset(
     {errno.EBADF, errno.EINVAL, errno.EISDIR, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP}
@@ -163,7 +163,7 @@ def _note_of_holder(path: str) -> bytes | None:
     try:
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
-        return os.pread(fd, NOTE_LIMIT, 0)
+        return os.pread(fd, LOCK_NOTE_BYTES, 0)
     except OSError:
         return None
     finally:
@@ -187,14 +187,14 @@ def _write_note(fd: int, remark: object) -> bytes:
 
 def _remark_in(fd: int) -> object:
     try:
-        return json.loads(os.pread(fd, NOTE_LIMIT, 0)).get("remark")
+        return json.loads(os.pread(fd, LOCK_NOTE_BYTES, 0)).get("remark")
     except (OSError, ValueError, AttributeError):
         return None
 
 
 def _read_note(fd: int) -> str:
     try:
-        return _holder_in(os.pread(fd, NOTE_LIMIT, 0))
+        return _holder_in(os.pread(fd, LOCK_NOTE_BYTES, 0))
     except OSError:
         return _UNKNOWN_HOLDER
 

@@ -13,7 +13,7 @@ import stat
 import time
 from collections.abc import Iterator
 
-from sortie.daemon.locks import NOTE_LIMIT, HeldElsewhere, Lock, holder_of
+from sortie.daemon.locks import LOCK_NOTE_BYTES, HeldElsewhere, Lock, holder_of
 from sortie.model import WorkspaceError
 
 ROOT_LOCK_NAME = "@daemon.lock"
@@ -69,7 +69,7 @@ class RootLock(Lock):
         except OSError:
             return False
         try:
-            return self._note == os.pread(fd, NOTE_LIMIT, 0)
+            return self._note == os.pread(fd, LOCK_NOTE_BYTES, 0)
         finally:
             os.close(fd)
 

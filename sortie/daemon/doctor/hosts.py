@@ -28,7 +28,7 @@ from sortie.transports.ssh.launch import Bounds
 from sortie.transports.ssh.settings import SshSettings
 from sortie.transports.ssh.transport import SshTransport
 
-CLOCK_TOLERANCE = 60.0
+HOST_CLOCK_TOLERANCE = 60.0
 """Seconds by which a host's clock may differ."""
 
 _AFTER_REACH = (HostTrouble.HOST_KEY, HostTrouble.AUTHENTICATION)
@@ -211,7 +211,7 @@ class HostLook:
         ahead = self._probe.clock_ahead
         if ahead is None:
             return warned("date does not say what time it is there", "look there")
-        if abs(ahead) > CLOCK_TOLERANCE:
+        if abs(ahead) > HOST_CLOCK_TOLERANCE:
             which = "ahead of" if ahead > 0 else "behind"
             return warned(
                 f"its clock is {abs(ahead):.0f} s {which} this one's: times of files and commits"

@@ -85,7 +85,7 @@ def _turns(buckets: Sequence[Bucket]) -> Chart:
 
 def _used(buckets: Sequence[Bucket]) -> Iterator[Chart]:
     """Yield a chart of each thing that agents report."""
-    for title, name, text in _AMOUNTS:
+    for title, name, text in _USED_AMOUNTS:
         amounts = [getattr(b.spent, name) for b in buckets]
         known = [amount for amount in amounts if amount is not None]
         if known:
@@ -101,7 +101,7 @@ def _used(buckets: Sequence[Bucket]) -> Iterator[Chart]:
             yield Chart(title, f"{text(sum(known))} in all", bars, _most(bars, text))
 
 
-_AMOUNTS: Sequence[tuple[str, str, Callable[[float], str]]] = (
+_USED_AMOUNTS: Sequence[tuple[str, str, Callable[[float], str]]] = (
     ("Cost", "cost_usd", dollars_text),
     ("Credits", "credits", credits_text),
     ("Tokens", "tokens", tokens_text),
