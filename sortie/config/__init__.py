@@ -1,6 +1,6 @@
 """Settings: the front matter of a WORKFLOW.md, decoded whole into frozen values; pure."""
 
-from sortie.config.decode import RATES, SECTIONS, Decoded, decode
+from sortie.config.decode import RATES_KEY, SECTIONS, Decoded, decode
 from sortie.config.reload import keep_restart_only, needs_restart
 from sortie.config.report import Finding
 from sortie.config.schemas import (
@@ -28,7 +28,7 @@ from sortie.config.settings import (
 from sortie.config.values import Frozen, PathText, Secret
 
 __all__ = [
-    "RATES",
+    "RATES_KEY",
     "SECTIONS",
     "AgentSchema",
     "AgentSettings",

@@ -66,7 +66,7 @@ class _TopLevel(Block):
     ] = None
 
 
-RATES = "token_rates"
+RATES_KEY = "token_rates"
 """The key of the rates, whose own keys are names of models."""
 
 SECTIONS = sections_of(Settings) | {"workspace": WrittenWorkspace}
@@ -128,16 +128,17 @@ def _decoded(report: Report, schemas: Schemas, context: DecodeContext) -> Settin
 
 def _token_rates(report: Report, context: DecodeContext) -> dict[str, TokenRate]:
     """Return the rates by model."""
-    node = report.document.at((RATES,))
+    node = report.document.at((RATES_KEY,))
     if node is None or node.value is None:
         return {}
     if not isinstance(node.value, Mapping):
-        report.error(node, (RATES,), f"needs a mapping of models, not {describe(node.value)}")
+        report.error(node, (RATES_KEY,), f"needs a mapping of models, not {describe(node.value)}")
         return {}
     decoded = {
-        model: decode_block((RATES, model), TokenRate, context, report) for model in node.entries()
+        model: decode_block((RATES_KEY, model), TokenRate, context, report)
+        for model in node.entries()
     }
-    return {model: rate for model, rate in decoded.items() if isinstance(rate, TokenRate)}
+    return {name: rate for name, rate in decoded.items() if isinstance(rate, TokenRate)}
 
 
 def _parts_of_secrets(variables: Collection[str], context: DecodeContext) -> Iterator[SecretStr]:
@@ -149,7 +150,7 @@ def _parts_of_secrets(variables: Collection[str], context: DecodeContext) -> Ite
 def _warn_of_unknown_keys(report: Report, schemas: Schemas) -> None:
     known = {
         *_TopLevel.model_fields,
-        RATES,
+        RATES_KEY,
         *SECTIONS,
         *(schema.block_name for schema in schemas.blocks()),
     }

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 
-from sortie.config.decode import RATES, SECTIONS
+from sortie.config.decode import RATES_KEY, SECTIONS
 from sortie.config.schemas import Schemas
 from sortie.config.settings import Isolation
 from sortie.config.token_rates import TokenRate
@@ -35,7 +35,7 @@ def json_schema(schemas: Schemas) -> dict[str, Any]:
     wanted = [(model, _MODE) for model in (*models.values(), rate)]
     refs, shared = models_json_schema(wanted, by_alias=True, schema_generator=_Generate)
     properties: dict[str, Any] = {name: refs[model, _MODE] for name, model in models.items()}
-    properties[RATES] = {
+    properties[RATES_KEY] = {
         "type": "object",
         "description": "What tokens cost, by model.",
         "additionalProperties": refs[TokenRate, _MODE],

@@ -8,7 +8,7 @@ from typing import get_args
 from sortie import agents, trackers
 from sortie.adapters import BrokenAdapter
 from sortie.agents import AgentAdapter, Spent
-from sortie.config import RATES, SECTIONS, AgentSchema, Schemas, TrackerSchema
+from sortie.config import RATES_KEY, SECTIONS, AgentSchema, Schemas, TrackerSchema
 from sortie.daemon.options import RunOptions
 from sortie.trackers import Capability, TrackerAdapter
 from sortie.workflow import Workflow, load
@@ -26,7 +26,7 @@ def schemas() -> Schemas:
     agent_blocks: dict[str, AgentSchema] = {}
     tracker_blocks: dict[str, TrackerSchema] = {}
     broken: dict[tuple[str, str], str] = {}
-    taken = {"db_path", RATES, *SECTIONS}
+    taken = {"db_path", RATES_KEY, *SECTIONS}
     for _, section, kind, adapter in sorted(every, key=lambda each: each[0]):  # built in first
         if isinstance(adapter, BrokenAdapter):
             broken[section, kind] = str(adapter)

@@ -23,7 +23,7 @@ from sortie.worker.outcome import sole_error
 Program = str | tuple[str, ...] | None
 
 
-class SessionRefused(Struct, frozen=True):
+class AgentRefusal(Struct, frozen=True):
     """A session or turn that could not be had; ``error`` is what the adapter raised."""
 
     error: AgentError | TransportError
@@ -134,7 +134,7 @@ class Subject(Struct, frozen=True, kw_only=True):
         scenario: Scenario,
         agent: Agent | None = None,
         **changed: Any,
-    ) -> TurnResult | SessionRefused:
+    ) -> TurnResult | AgentRefusal:
         """Have a session and one turn of it, or be refused. Raises NotKept for any other error."""
         try:
             async with self.session(scenario, agent=agent, **changed) as session:
@@ -189,20 +189,20 @@ class Subject(Struct, frozen=True, kw_only=True):
         return self.transport.host != LOCAL
 
 
-def refusal_of(error: Exception) -> SessionRefused:
+def refusal_of(error: Exception) -> AgentRefusal:
     """Return the refusal that an error is. Raises NotKept for what no adapter may raise."""
     sole = sole_error(error)
     if isinstance(sole, AgentError | TransportError):
-        return SessionRefused(sole)
+        return AgentRefusal(sole)
     if isinstance(sole, NotKept):
         raise sole
     seen = f"{type(sole).__name__}: {sole}"
     raise NotKept(f"an adapter may raise AgentError and TransportError, not {seen:.300}") from error
 
 
-def ending_text(end: TurnResult | SessionRefused) -> str:
+def ending_text(end: TurnResult | AgentRefusal) -> str:
     """Return how a session or a turn ended, to be shown."""
-    if isinstance(end, SessionRefused):
+    if isinstance(end, AgentRefusal):
         kind = f" ({end.kind})" if end.kind else ""
         return f"{type(end.error).__name__}{kind}: {end.error!s:.200}"
     return f"{end.outcome} ({end.error_kind}): {end.message!s:.200}"

@@ -216,14 +216,14 @@ async def blockers(rig: Rig) -> None:
 @check("read.reload", "states that a reload names are told apart at once")
 async def reloaded_states(rig: Rig) -> None:
     """After ``configure`` issues are read, listed and moved by the new names."""
-    states = TrackerStates(active=("Ready",), terminal=("Shipped",), handoff="ConformanceCheck")
+    states = TrackerStates(active=("Ready",), terminal=("Shipped",), handoff="Check")
     rig.tracker.configure(states)
     rig.put(make_issue("A-1", "Ready"))
 
     (ready,) = await rig.tracker.fetch_candidates(["ready"])
-    checked = await rig.tracker.transition(ready, "ConformanceCheck")
+    checked = await rig.tracker.transition(ready, "Check")
     shipped = await rig.tracker.transition(checked, "Shipped")
 
     found = (ready.state, checked.state, shipped.state)
-    require_equal(found, ("Ready", "ConformanceCheck", "Shipped"), "the states")
+    require_equal(found, ("Ready", "Check", "Shipped"), "the states")
     require_equal(len(await rig.tracker.fetch_candidates(["Ready"])), 0, "issues in Ready")

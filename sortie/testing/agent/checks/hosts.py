@@ -9,7 +9,7 @@ from sortie.model import ErrorKind, ProcessesLeft, TurnOutcome, TurnResult
 from sortie.testing.agent.check import check
 from sortie.testing.agent.faulty_transport import Faults, FaultyTransport, link_lost
 from sortie.testing.agent.scenarios import Scenario
-from sortie.testing.agent.subject import SessionRefused, Subject, ending_text, refusal_of
+from sortie.testing.agent.subject import AgentRefusal, Subject, ending_text, refusal_of
 from sortie.testing.agent.turn_record import TurnRecord
 from sortie.testing.checks import require
 
@@ -22,7 +22,7 @@ async def unreachable(subject: Subject) -> None:
     for fault in (Faults(looking=link_lost()), Faults(resolving=link_lost())):
         end = await _faulty(subject, fault).attempt(_ANY)
         innocent = (ErrorKind.AGENT_NOT_FOUND, ErrorKind.INVALID_WORKSPACE_CWD)
-        require(isinstance(end, SessionRefused) and end.kind not in innocent, ending_text(end))
+        require(isinstance(end, AgentRefusal) and end.kind not in innocent, ending_text(end))
 
 
 @check("host.starts-nothing", "a program that cannot be started is an error, and no crash")
@@ -30,7 +30,7 @@ async def starts_nothing(subject: Subject) -> None:
     """The session is refused, or the turn, or the turn has failed."""
     end = await _faulty(subject, Faults(starting=link_lost())).attempt(_ANY)
 
-    require(isinstance(end, SessionRefused) or end.outcome is TurnOutcome.FAILED, ending_text(end))
+    require(isinstance(end, AgentRefusal) or end.outcome is TurnOutcome.FAILED, ending_text(end))
 
 
 @check("host.lost", "a turn whose host is lost is an error or has failed")
@@ -45,7 +45,7 @@ async def lost(subject: Subject) -> None:
     async with trio.open_nursery() as nursery:
         nursery.start_soon(lose)
         end = await _end_of_turn(subject, faults, subject.scenario("hang", "tool"), record)
-    require(isinstance(end, SessionRefused) or end.outcome is TurnOutcome.FAILED, ending_text(end))
+    require(isinstance(end, AgentRefusal) or end.outcome is TurnOutcome.FAILED, ending_text(end))
 
 
 @check("host.keeps-processes", "processes that could not be ended are reported")
@@ -61,12 +61,12 @@ async def keeps_processes(subject: Subject) -> None:
     async with trio.open_nursery() as nursery:
         nursery.start_soon(keep)
         end = await _end_of_turn(subject, faults, subject.scenario("success"), record)
-    require(isinstance(end, SessionRefused) or end.outcome is TurnOutcome.FAILED, ending_text(end))
+    require(isinstance(end, AgentRefusal) or end.outcome is TurnOutcome.FAILED, ending_text(end))
 
 
 async def _end_of_turn(
     subject: Subject, faults: Faults, scenario: Scenario, record: TurnRecord
-) -> TurnResult | SessionRefused:
+) -> TurnResult | AgentRefusal:
     """Have one turn on a host with faults, in a bounded time; return how it, or else its session,
     ended."""
     with subject.within(60 + 2 * subject.stop_bound, "the end of the turn and its session"):

@@ -7,7 +7,7 @@ import trio
 from sortie.agents import Session
 from sortie.model import TurnOutcome
 from sortie.testing.agent.check import check
-from sortie.testing.agent.subject import SessionRefused, Subject, ending_text
+from sortie.testing.agent.subject import AgentRefusal, Subject, ending_text
 from sortie.testing.agent.turn_record import TurnRecord
 from sortie.testing.checks import NotTried, require
 
@@ -50,7 +50,7 @@ async def unknown_id(subject: Subject) -> None:
     scenario = subject.scenario("success")
     with subject.within(60 + subject.stop_bound, "the session"):
         end = await subject.attempt(scenario, resume_session_id=UNKNOWN_ID)
-    if not isinstance(end, SessionRefused):
+    if not isinstance(end, AgentRefusal):
         require(end.outcome is not TurnOutcome.CANCELLED, ending_text(end))
 
 

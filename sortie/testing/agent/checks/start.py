@@ -11,7 +11,7 @@ from sortie.agents import Agent
 from sortie.model import ErrorKind, TurnOutcome, TurnResult
 from sortie.testing.agent.check import check
 from sortie.testing.agent.scenarios import Scenario
-from sortie.testing.agent.subject import SessionRefused, Subject, ending_text, refusal_of
+from sortie.testing.agent.subject import AgentRefusal, Subject, ending_text, refusal_of
 from sortie.testing.checks import require
 
 READ_TIMEOUT = 1.0
@@ -53,7 +53,7 @@ async def missing_workspace(subject: Subject) -> None:
     for workspace in ("", "relative", f"{subject.workspace}/not-there", file):
         end = await subject.attempt(_ANY, workspace=workspace)
         require(
-            isinstance(end, SessionRefused) and end.kind is ErrorKind.INVALID_WORKSPACE_CWD,
+            isinstance(end, AgentRefusal) and end.kind is ErrorKind.INVALID_WORKSPACE_CWD,
             f"with the workspace {workspace!r}: {ending_text(end)}",
         )
 
@@ -64,7 +64,7 @@ async def missing_program(subject: Subject) -> None:
     agent = subject.agent(f"{subject.workspace}/no-such-program")
     end = await subject.attempt(_ANY, agent)
     require(
-        isinstance(end, SessionRefused) and end.kind is ErrorKind.AGENT_NOT_FOUND,
+        isinstance(end, AgentRefusal) and end.kind is ErrorKind.AGENT_NOT_FOUND,
         f"it ended as {ending_text(end)}",
     )
 
@@ -101,7 +101,7 @@ class _OtherProgram(Struct, frozen=True):
 
     async def _life(
         self, subject: Subject, agent: Agent, scope: trio.CancelScope, had: trio.Event
-    ) -> TurnResult | SessionRefused:
+    ) -> TurnResult | AgentRefusal:
         """Return how a session or its turn ended; ``had`` tells that one began in time."""
         try:
             async with subject.session(_ANY, agent=agent, read_timeout=READ_TIMEOUT) as session:

@@ -10,7 +10,7 @@ from sortie.agents import Session
 from sortie.model import ErrorKind, TurnResult
 from sortie.testing.agent.check import check
 from sortie.testing.agent.scenarios import Scenario
-from sortie.testing.agent.subject import SessionRefused, Subject, ending_text, refusal_of
+from sortie.testing.agent.subject import AgentRefusal, Subject, ending_text, refusal_of
 from sortie.testing.agent.turn_record import TurnRecord
 from sortie.testing.checks import NotKept, require
 
@@ -113,7 +113,7 @@ async def hurry(subject: Subject) -> None:
 async def session_left(subject: Subject) -> None:
     """It may be left before, during and after a turn."""
     scenario, record = subject.scenario("hang", "tool"), TurnRecord()
-    results: list[TurnResult | SessionRefused] = []
+    results: list[TurnResult | AgentRefusal] = []
 
     async def turn(session: Session, record: TurnRecord) -> None:
         try:
@@ -133,7 +133,7 @@ async def session_left(subject: Subject) -> None:
         await subject.require_no_process_left("after the session")
         await turn(session, TurnRecord())
     for end in results:
-        require(not isinstance(end, SessionRefused) and _is_cancelled(end), ending_text(end))
+        require(not isinstance(end, AgentRefusal) and _is_cancelled(end), ending_text(end))
 
 
 @check("stop.next-turn", "a session whose turn was stopped goes on, or says that it cannot")

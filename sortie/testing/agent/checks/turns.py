@@ -8,7 +8,7 @@ from sortie.model import ErrorKind, TurnOutcome
 from sortie.model.turns import NOTIFICATION_LIMIT, Notification
 from sortie.testing.agent.check import check
 from sortie.testing.agent.scenarios import Scenario
-from sortie.testing.agent.subject import SessionRefused, Subject, ending_text, refusal_of
+from sortie.testing.agent.subject import AgentRefusal, Subject, ending_text, refusal_of
 from sortie.testing.agent.turn_record import TurnRecord
 from sortie.testing.checks import NotKept, NotTried, require
 
@@ -136,7 +136,7 @@ async def odd_prompt(subject: Subject) -> None:
 
     require(run is None, "words of the prompt were run by a shell")
     require(
-        not isinstance(end, SessionRefused) or end.kind is not ErrorKind.AGENT_NOT_FOUND,
+        not isinstance(end, AgentRefusal) or end.kind is not ErrorKind.AGENT_NOT_FOUND,
         "no agent found",
     )
 
