@@ -12,7 +12,6 @@ from sortie import agents
 from sortie.config import Settings
 from sortie.daemon.doctor.agent import agent_checks, key_values
 from sortie.daemon.doctor.checkup import Diagnosis, Tell, run_checks, skipped, without_secrets
-from sortie.daemon.doctor.hosts import look_at_hosts
 from sortie.daemon.doctor.machine import machine_checks
 from sortie.daemon.doctor.tracker import look_at_tracker
 from sortie.daemon.guards import expected_failures
@@ -101,6 +100,10 @@ def _require_known(hosts: Collection[str], settings: Settings) -> None:
 async def _look_at_some(
     hosts: Collection[str], options: RunOptions, workflow: Workflow, tell: Tell
 ) -> None:
+    if not hosts:
+        return
+    from sortie.daemon.doctor.hosts import look_at_hosts  # needs asyncssh
+
     settings = workflow.settings
     await look_at_hosts(settings, options.environ, _helpers(options, settings), tell, hosts)
 
@@ -120,5 +123,5 @@ async def _look(options: RunOptions, workflow: Workflow, tell: Tell) -> None:
         await run_checks("agent", agent_checks(settings, transport, environ), tell)
     finally:
         await transport.close()
-    await look_at_hosts(settings, options.environ, helpers, tell, settings.worker.ssh_hosts)
+    await _look_at_some(settings.worker.ssh_hosts, options, workflow, tell)
     await look_at_tracker(workflow, options.environ, tell)

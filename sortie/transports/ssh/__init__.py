@@ -1,5 +1,5 @@
 """Remote hosts as places of runs, reached by SSH.
 
-asyncssh lives in one asyncio thread and is imported there, at the first dial, so that a daemon
-without remote hosts does not pay for it.
+asyncssh lives in one asyncio thread. It is heavy, so the package is imported for the first remote
+host only: a daemon without remote hosts does not pay for it.
 """
