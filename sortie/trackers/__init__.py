@@ -1,4 +1,4 @@
-"""The port to issue trackers. Nobody imports an adapter by name: ADAPTERS finds it by its kind."""
+"""The port to issue trackers. ADAPTERS finds an adapter by its kind; no module names one."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from sortie.model import TrackerErrorKind
 from sortie.trackers.github.batches import is_graphql_limit
 from sortie.trackers.http.answers import HttpAnswer
 from sortie.trackers.http.budget import BudgetHeaders, Reset
-from sortie.trackers.http.requests import Provider, told_in_json
+from sortie.trackers.http.requests import Provider, error_text_in_json
 
 VERSION = "2022-11-28"
 """The version that is asked for; Enterprise Server knows no newer one."""
@@ -21,13 +21,13 @@ def is_limit(answer: HttpAnswer) -> bool:
     headers = answer.headers
     if "retry-after" in headers or headers.get("x-ratelimit-remaining") == "0":
         return True
-    told = told_in_json(answer).casefold()
+    told = error_text_in_json(answer).casefold()
     return "rate limit" in told or "abuse detection" in told
 
 
 def kind_of(answer: HttpAnswer) -> TrackerErrorKind | None:
     """Return what a refusal means that is about all issues, or about one alone."""
-    told = told_in_json(answer).casefold()
+    told = error_text_in_json(answer).casefold()
     if answer.status == 403:
         one = "locked" in told
         return TrackerErrorKind.PERMISSION if one else TrackerErrorKind.CLOSED

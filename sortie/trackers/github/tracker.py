@@ -3,7 +3,7 @@
 Rule 1: an answer about one issue is asked for at that moment; a list may know of what was deleted,
 transferred or hidden until the next whole one.
 Rule 2: in a move the new label is put on before the old ones are taken off, so that an issue is in
-some state whenever we are cut off.
+some state whenever the move is cut off.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ import re
 
 from sortie.trackers.http.markdown_code import outside_code
 
-NOTE_LIMIT = 1_000_000
+GITLAB_NOTE_LIMIT = 1_000_000
 """Characters of a note; GitLab refuses a longer one."""
 
 _GAP = "\u200b"

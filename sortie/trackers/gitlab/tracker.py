@@ -36,7 +36,7 @@ from sortie.trackers.gitlab.issues import (
 )
 from sortie.trackers.gitlab.links import IssueLinks
 from sortie.trackers.gitlab.names import places_of
-from sortie.trackers.gitlab.notes import NOTE_LIMIT, harmless
+from sortie.trackers.gitlab.notes import GITLAB_NOTE_LIMIT, harmless
 from sortie.trackers.gitlab.project_labels import ProjectLabels
 from sortie.trackers.gitlab.provider import PROVIDER, GitLabScope
 from sortie.trackers.gitlab.query_filter import parsed
@@ -140,7 +140,7 @@ class GitLabTracker(HttpTracker[GitLabIssue]):
         """Write a note in which no line is an order to GitLab, and nobody is called."""
         await self._learn_project()
         where = self._key_of(issue)
-        text = marked(fitted(body, NOTE_LIMIT - _MARK_ROOM, harmless, len), key)
+        text = marked(fitted(body, GITLAB_NOTE_LIMIT - _MARK_ROOM, harmless, len), key)
 
         async def is_there() -> bool:
             notes = await self.api.notes(where, newest_first=True)

@@ -9,7 +9,7 @@ import trio
 from sortie.model.checks import Check, CheckResult, passed, warned
 from sortie.trackers.http.client import HttpClient
 
-CLOCK_TOLERANCE = 60.0
+TRACKER_CLOCK_TOLERANCE = 60.0
 """Seconds by which this machine's clock may differ from the tracker's without a warning."""
 
 
@@ -21,7 +21,7 @@ def clock_check(client: HttpClient, needs: str = "reach") -> Check:
         if client.server_time is None:
             return passed(f"{client.provider} does not tell its time")
         ahead = (datetime.now(UTC) - client.server_now()).total_seconds()
-        if abs(ahead) <= CLOCK_TOLERANCE:
+        if abs(ahead) <= TRACKER_CLOCK_TOLERANCE:
             return passed(f"this machine's clock is right, by {client.provider}'s")
         direction = "ahead of" if ahead > 0 else "behind"
         return warned(

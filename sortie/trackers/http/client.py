@@ -27,14 +27,14 @@ from sortie.trackers.http.answers import HttpAnswer, NoJson, has_list_at
 from sortie.trackers.http.budget import Budgets, Use, retry_after, server_time
 from sortie.trackers.http.credentials import Credential
 from sortie.trackers.http.endpoint import REDIRECTS, TrackerEndpoint
-from sortie.trackers.http.errors import KINDS, MAYBE_DONE, LostAnswer, chain_of, failure
+from sortie.trackers.http.errors import MAYBE_DONE, STATUS_KINDS, LostAnswer, chain_of, failure
 from sortie.trackers.http.etags import ETagMemory
 from sortie.trackers.http.requests import HttpRequest, Provider
 
 LONGEST_REQUEST = 50.0
 """Seconds from the sending of a request to the last byte of its answer."""
 
-TIMEOUT = httpx2.Timeout(connect=10.0, read=30.0, write=30.0, pool=None)
+HTTP_TIMEOUT = httpx2.Timeout(connect=10.0, read=30.0, write=30.0, pool=None)
 
 LARGEST_BODY = 32 * 1024 * 1024
 """Bytes of an answer, unpacked; a larger one is an error."""
@@ -72,7 +72,7 @@ async def open_client(
             **provider.headers,
         },
         cookies=no_cookies,
-        timeout=TIMEOUT,
+        timeout=HTTP_TIMEOUT,
         follow_redirects=False,
         limits=httpx2.Limits(max_connections=provider.at_once, keepalive_expiry=60.0),
     ) as client:
@@ -274,7 +274,7 @@ class HttpClient:
     def _refusal(self, request: HttpRequest, answer: HttpAnswer) -> TrackerError:
         """Return an answer that is no success as an error."""
         provider = self._provider
-        told = start_of(provider.told(answer), _SHOWN, self._clean)
+        told = start_of(provider.error_text(answer), _SHOWN, self._clean)
         what = f"{self._attempt(request)}: it answered {answer.status}"
         text = f"{what}: {told}" if told else what
         if provider.is_limit(answer):
@@ -282,7 +282,7 @@ class HttpClient:
         kind = (
             provider.kind_of(answer)
             or provider.kinds.get(answer.status)
-            or KINDS.get(answer.status, TrackerErrorKind.UNAVAILABLE)
+            or STATUS_KINDS.get(answer.status, TrackerErrorKind.UNAVAILABLE)
         )
         if answer.status in REDIRECTS:
             place = start_of(answer.headers.get("location", ""), _SHOWN, self._clean)

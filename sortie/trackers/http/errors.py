@@ -8,7 +8,7 @@ import httpx2
 
 from sortie.model import TrackerError, TrackerErrorKind
 
-KINDS: Mapping[int, TrackerErrorKind] = {
+STATUS_KINDS: Mapping[int, TrackerErrorKind] = {
     400: TrackerErrorKind.INVALID,
     401: TrackerErrorKind.CLOSED,
     402: TrackerErrorKind.CLOSED,
@@ -36,7 +36,7 @@ MAYBE_DONE = frozenset({408, 500, 502, 504})
 
 
 class LostAnswer(TrackerError):
-    """A change was sent, and nobody knows whether it was made: look before it is tried again."""
+    """A change was sent, and may or may not have been made: look before it is tried again."""
 
 
 def failure(

@@ -56,7 +56,7 @@ class HttpRequest(Struct, frozen=True, kw_only=True):
         return replace(self, path=path, params=params)
 
 
-def told_in_json(answer: HttpAnswer) -> str:
+def error_text_in_json(answer: HttpAnswer) -> str:
     """Return what an answer says about its error, in the shapes that providers use."""
     try:
         body = answer.json()
@@ -91,9 +91,9 @@ class Provider(Struct, frozen=True, kw_only=True):
     """What is a provider's own.
 
     ``kinds`` go before the common table, and ``kind_of``, which sees the whole answer,
-    before both. ``is_limit`` tells a refusal for too many requests from
-    others. ``told`` is what an error says for people. ``at_once`` requests are made at a time;
-    changes begin ``change_gap`` seconds apart.
+    before both. ``is_limit`` tells a refusal for too many requests from others. ``error_text`` is
+    what an error says for people. ``at_once`` requests are made at a time; changes begin
+    ``change_gap`` seconds apart.
     """
 
     name: str
@@ -102,6 +102,6 @@ class Provider(Struct, frozen=True, kw_only=True):
     kind_of: Callable[[HttpAnswer], TrackerErrorKind | None] = lambda _answer: None
     budgets: Sequence[BudgetHeaders] = ()
     is_limit: Callable[[HttpAnswer], bool] = _is_429
-    told: Callable[[HttpAnswer], str] = told_in_json
+    error_text: Callable[[HttpAnswer], str] = error_text_in_json
     at_once: int = 4
     change_gap: float = 0.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sortie.trackers.http.answers import HttpAnswer
 from sortie.trackers.http.budget import BudgetHeaders, Reset
 from sortie.trackers.http.credentials import Credential, basic, bearer
-from sortie.trackers.http.requests import Provider, told_in_json
+from sortie.trackers.http.requests import Provider, error_text_in_json
 from sortie.trackers.jira.settings import is_cloud_host
 
 _CLOUD_BUDGET = BudgetHeaders(
@@ -30,7 +30,7 @@ def provider_of(endpoint: str, deployment: str) -> Provider:
         headers={"X-Atlassian-Token": "no-check"},
         budgets=[_CLOUD_BUDGET if is_cloud else _DATA_CENTER_BUDGET],
         is_limit=lambda answer: answer.status == 429,
-        told=_told,
+        error_text=_error_text,
     )
 
 
@@ -40,13 +40,13 @@ def credential_of(api_key: str) -> Credential:
     return basic(user.strip(), secret.strip()) if colon else bearer(user)
 
 
-def _told(answer: HttpAnswer) -> str:
+def _error_text(answer: HttpAnswer) -> str:
     login = answer.headers.get("x-seraph-loginreason", "")
     if "AUTHENTICATION_DENIED" in login:
         return "too many failed logins: log in with a browser, solve the CAPTCHA, mend the key"
     if "html" in answer.headers.get("content-type", ""):
         return "a page of HTML, and not of Jira's API"
-    told = told_in_json(answer)
+    told = error_text_in_json(answer)
     if reason := answer.headers.get("ratelimit-reason"):
         return f"{reason}: {told}" if told else reason
     return told

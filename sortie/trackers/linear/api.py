@@ -23,7 +23,7 @@ Json = Any
 
 SMALLEST_PAGE = 5
 
-KINDS: Mapping[str, TrackerErrorKind] = {
+ERROR_KINDS: Mapping[str, TrackerErrorKind] = {
     "authentication error": TrackerErrorKind.CLOSED,
     "usage limit exceeded": TrackerErrorKind.CLOSED,
     "forbidden": TrackerErrorKind.PERMISSION,
@@ -77,7 +77,7 @@ def nodes_of(connection: object) -> list[Mapping[str, Any]]:
     return nodes
 
 
-def told(answer: HttpAnswer) -> str:
+def error_text(answer: HttpAnswer) -> str:
     """Return what an answer says about its errors, for people."""
     texts = [_words(error) for error in errors_of(answer)]
     return "; ".join(dict.fromkeys(texts)) if texts else answer.text()
@@ -103,7 +103,7 @@ def _is_limit(answer: HttpAnswer) -> bool:
 PROVIDER = Provider(
     name="Linear",
     is_limit=_is_limit,
-    told=told,
+    error_text=error_text,
     budgets=[
         BudgetHeaders(
             name=name,
@@ -168,7 +168,7 @@ class LinearApi:
     def _data(self, request: HttpRequest, answer: HttpAnswer) -> Mapping[str, Any]:
         """Return the data of an answer that has no errors. Raises TrackerError."""
         if _is_limit(answer):
-            raise self.client.limit_error(request, answer, told(answer))
+            raise self.client.limit_error(request, answer, error_text(answer))
         if errors := errors_of(answer):
             raise self._error(request, answer, errors)
         data = mapping_of(answer.json()).get("data") if answer.has_body else None
@@ -180,7 +180,7 @@ class LinearApi:
     def _error(
         self, request: HttpRequest, answer: HttpAnswer, errors: Sequence[Mapping[str, Any]]
     ) -> TrackerError:
-        text, kinds = told(answer), set(map(_kind, errors))
+        text, kinds = error_text(answer), set(map(_kind, errors))
         if not request.is_change and any(_TOO_COMPLEX in _words(e).lower() for e in errors):
             return self._as(TooComplex, request, text, TrackerErrorKind.INVALID)
         if len(kinds) > 1 or None in kinds:
@@ -203,7 +203,7 @@ class LinearApi:
 def _kind(error: Mapping[str, Any]) -> TrackerErrorKind | None:
     if str(error.get("message", "")).lower().startswith(_NOT_FOUND):
         return TrackerErrorKind.NOT_FOUND
-    return KINDS.get(_extension(error, "type")) or KINDS.get(_extension(error, "code"))
+    return ERROR_KINDS.get(_extension(error, "type")) or ERROR_KINDS.get(_extension(error, "code"))
 
 
 def _request(document: str, what: str, use: Use, variables: Mapping[str, Json]) -> HttpRequest:

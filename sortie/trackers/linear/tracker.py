@@ -66,7 +66,7 @@ class LinearTracker(HttpTracker[Node]):
         self._team: tuple[Team, float] | None = None
         self._reader = LinearReader(api, self._key)
         self._candidates = LinearCandidates(api, self._reader.complete)
-        self._told_missing: list[str] = []
+        self._logged_missing: list[str] = []
 
     def configure(self, states: TrackerStates) -> None:
         """Tell by these from now on which states are terminal, and look for them in the team."""
@@ -217,7 +217,7 @@ class LinearTracker(HttpTracker[Node]):
         if self._team is not None and trio.current_time() - self._team[1] < TEAM_LIFE:
             team = self._team[0]
             missing = team.missing(states)
-        if team is None or len(missing) == len(states) or missing not in ([], self._told_missing):
+        if team is None or len(missing) == len(states) or missing not in ([], self._logged_missing):
             team = await self._found_team()
             missing = team.missing(states)
         if len(missing) == len(states):
@@ -226,11 +226,11 @@ class LinearTracker(HttpTracker[Node]):
                 f"team {team.key} of Linear has none of the states {', '.join(missing)};"
                 f" it has {team.state_names}",
             )
-        if missing and missing != self._told_missing:
+        if missing and missing != self._logged_missing:
             log.warning(
                 "tracker.states_missing", team=team.key, missing=missing, known=team.state_names
             )
-        self._told_missing = missing
+        self._logged_missing = missing
         return team
 
 
