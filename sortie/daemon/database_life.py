@@ -17,10 +17,10 @@ from sortie.daemon.endpoint_file import is_running
 from sortie.daemon.locks import Lock, database_lock_path
 from sortie.facts import OrphansReaped
 from sortie.model import ProcessIdentity, StoreError, TransportError
+from sortie.resources.process_identity import identity_of
 from sortie.store.database import DatabaseIdentity
 from sortie.store.sqlite import SqliteStore
 from sortie.telemetry.log.sink import LogSink
-from sortie.transports.identity import identity_of
 from sortie.transports.local import LocalTransport, RunGroups, mark_of_database
 
 

@@ -23,7 +23,7 @@ from sortie import __version__
 from sortie.model import ProcessIdentity, SortieError
 from sortie.model.hiding import repr_without
 from sortie.resources.descriptors import own
-from sortie.transports.identity import identity_of
+from sortie.resources.process_identity import identity_of
 
 _LONGEST_FILE = 64 * 1024
 _ENDED_STATES = (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)

@@ -29,7 +29,7 @@ def test_it_runs_as_a_module() -> None:
     assert run_program("nonsense").code == 2
 
 
-def loaded_by(*arguments: str) -> set[str]:
+def loaded_by(*arguments: str, code: int = 0) -> set[str]:
     """Return the modules that a command has imported at its end, and their packages."""
     script = (
         "import sys; from sortie.cli import main\n"
@@ -42,8 +42,9 @@ def loaded_by(*arguments: str) -> set[str]:
         capture_output=True,
         text=True,
         timeout=60,
-        check=True,
+        check=False,
     )
+    assert done.returncode == code, done.stderr
     return set(done.stderr.splitlines()[-1].split())
 
 
@@ -69,6 +70,16 @@ def test_a_command_loads_no_other() -> None:
     assert "sortie.cli.version" in loaded
     assert "sortie.cli.run" not in loaded
     assert loaded & {*SERVING, *RUNNING, *PRINTING, "jinja2", "yaml", "sortie.daemon"} == set()
+
+
+def test_the_status_of_a_daemon_needs_no_event_loop(here: Path) -> None:
+    """To find a daemon is to read the workflow file and the file that the daemon wrote."""
+    (here / "WORKFLOW.md").write_text(WORKFLOW)
+
+    loaded = loaded_by("status", code=1)
+
+    assert "sortie.daemon.endpoint_file" in loaded
+    assert loaded & {*SERVING, "trio", "asyncio", "structlog", *PRINTING, *ASKING} == set()
 
 
 def test_validating_loads_no_daemon(here: Path) -> None:

@@ -25,7 +25,7 @@ from sortie.daemon.endpoint_file import (
     read_endpoint,
 )
 from sortie.model import ProcessIdentity
-from sortie.transports.identity import identity_of
+from sortie.resources.process_identity import identity_of
 
 TOKEN = "a-token-5f1c0de"
 URL = "http://127.0.0.1:7678/"

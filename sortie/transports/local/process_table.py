@@ -18,8 +18,8 @@ from msgspec import Struct
 
 from sortie.model import ProcessIdentity
 from sortie.resources import shortage_behind
+from sortie.resources.process_identity import identity_of, own_epoch, started_in, stat_fields
 from sortie.transports import COOKIE
-from sortie.transports.identity import identity_of, own_epoch, started_in, stat_fields
 from sortie.transports.local.cgroup_files import cgroup_of
 from sortie.transports.local.mark import mark_of
 

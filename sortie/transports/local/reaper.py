@@ -16,7 +16,7 @@ from signal import Signals
 from sortie.model import ProcessIdentity, RunId
 from sortie.resources import Shortage, note, shortage_behind
 from sortie.resources.descriptors import released_reserve
-from sortie.transports.identity import identity_of
+from sortie.resources.process_identity import identity_of
 from sortie.transports.local.cgroup_files import cgroup_of
 from sortie.transports.local.cgroups import RunGroup, RunGroups
 from sortie.transports.local.child_process import ChildProcess

@@ -28,9 +28,9 @@ from sortie.resources import (
     shortage_behind,
 )
 from sortie.resources.descriptors import inherited_limit, released_reserve
+from sortie.resources.process_identity import identity_of
 from sortie.resources.shortages import of_fork
 from sortie.transports import Command
-from sortie.transports.identity import identity_of
 from sortie.transports.local.cgroups import RunGroup
 from sortie.transports.local.child_process import ChildProcess
 from sortie.transports.local.fork_client import ForkServer, NoNamespace, Started, no_namespace

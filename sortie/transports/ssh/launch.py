@@ -16,8 +16,8 @@ from sortie.model import (
 )
 from sortie.model.secrets import spellings
 from sortie.model.texts import end_of, start_of
+from sortie.resources.process_identity import started_at
 from sortie.transports import Command
-from sortie.transports.identity import started_at
 from sortie.transports.ssh.launch_scripts import RemoteLaunch
 from sortie.transports.ssh.scripts import quoted
 

@@ -10,8 +10,8 @@ from contextlib import asynccontextmanager, suppress
 from msgspec import Struct
 
 from sortie.model import ProcessIdentity, TransportError
+from sortie.resources.process_identity import started_at
 from sortie.transports import COOKIE
-from sortie.transports.identity import started_at
 from sortie.transports.rank import FIRST
 from sortie.transports.ssh.launch import nonsense
 from sortie.transports.ssh.protocol import numbers_in

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from sortie.model import ProcessIdentity
-from sortie.transports.identity import identity_of
+from sortie.resources.process_identity import identity_of
 from sortie.transports.local.child_process import ChildProcess
 from sortie.transports.local.command_trees import CommandTree, CommandTrees
 from sortie.transports.local.process_table import ProcessInfo, ProcessTable

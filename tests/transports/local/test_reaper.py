@@ -14,8 +14,8 @@ import trio.testing
 from msgspec.structs import replace
 
 from sortie.model import ProcessIdentity
+from sortie.resources.process_identity import identity_of
 from sortie.resources.shortages import Resource, Shortage
-from sortie.transports.identity import identity_of
 from sortie.transports.local import reaper as reaper_module
 from sortie.transports.local.child_process import ChildProcess
 from sortie.transports.local.observer import Observer

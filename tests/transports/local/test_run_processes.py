@@ -12,7 +12,7 @@ import trio
 import trio.testing
 
 from sortie.model import ProcessesLeft, ProcessIdentity, RunId
-from sortie.transports.identity import identity_of
+from sortie.resources.process_identity import identity_of
 from sortie.transports.local.observer import Observer
 from sortie.transports.local.process_table import ProcessInfo, ProcessTable
 from sortie.transports.local.reaper import LocalProcesses, RunProcesses

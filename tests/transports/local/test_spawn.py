@@ -19,8 +19,8 @@ import trio
 import trio.testing
 
 from sortie.model import ProcessIdentity
+from sortie.resources.process_identity import identity_of
 from sortie.transports import Command
-from sortie.transports.identity import identity_of
 from sortie.transports.local.spawn import spawn
 from tests.descriptors import no_descriptor_stays_open
 

@@ -15,8 +15,8 @@ import pytest
 import trio
 
 from sortie.model import HostError, HostTrouble, ProgramNotFound, RunId, TransportError
+from sortie.resources.process_identity import identity_of
 from sortie.transports import Command, Exit
-from sortie.transports.identity import identity_of
 from sortie.transports.local import become_subreaper
 from sortie.transports.reaper import KILL_BOUND
 from sortie.transports.ssh.launch import Bounds

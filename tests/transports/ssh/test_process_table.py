@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 
 from sortie.model import ProcessIdentity, RunId
-from sortie.transports.identity import started_at
+from sortie.resources.process_identity import started_at
 from sortie.transports.ownership import ProcessOwnership
 from sortie.transports.ssh.process_table import RemoteProcess, read_processes
 

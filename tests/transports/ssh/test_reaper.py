@@ -16,7 +16,7 @@ import pytest
 import trio
 
 from sortie.model import ProcessesLeft, RunId, TransportError
-from sortie.transports.identity import identity_of
+from sortie.resources.process_identity import identity_of
 from sortie.transports.ssh.transport import SshTransport
 from tests.transports.leftovers import holders, is_alive
 from tests.transports.ssh.pipes import Logins

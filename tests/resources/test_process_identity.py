@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from sortie.transports.identity import identity_of, started_at
+from sortie.resources.process_identity import identity_of, started_at
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's")
 
@@ -59,7 +59,7 @@ def test_any_process_sees_the_same_identity() -> None:
     """What one life of the daemon records, the next recognises."""
     script = (
         "import sys\n"
-        "from sortie.transports.identity import identity_of\n"
+        "from sortie.resources.process_identity import identity_of\n"
         "print(repr(identity_of(int(sys.argv[1])).started_at))\n"
     )
 
