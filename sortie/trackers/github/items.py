@@ -119,7 +119,7 @@ class GitHubRepository(Struct, frozen=True, kw_only=True):
                 priority=self._priority(labels),
                 url=required_text(data.get("html_url"), "html_url"),
                 labels=labels,
-                assignee=word_of(mapping_of(assignees[0]).get("login")) if assignees else None,
+                assignee=_login_of(assignees[0]) if assignees else None,
                 issue_type=text_of(mapping_of(data.get("type")).get("name")),
                 parent=self._parent(data.get("parent_issue_url")),
                 created_at=time_of(data.get("created_at"), "created_at"),
@@ -200,6 +200,10 @@ def labels_of(data: Any) -> tuple[str, ...]:
         raise ValueError(f"a list of labels was expected, not {shown(data)}")
     names = (label if isinstance(label, str) else mapping_of(label).get("name") for label in labels)
     return tuple(required_text(name, "a label's name") for name in names)
+
+
+def _login_of(person: object) -> str:
+    return required_text(mapping_of(person).get("login"), "a login")
 
 
 def _unreadable(place: str, why: str) -> TrackerError:
