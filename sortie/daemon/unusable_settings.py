@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from sortie.config import Settings
 from sortie.model import StoreError
-from sortie.store.database_file import refuse_network
+from sortie.store.filesystems import refuse_network
 
 
 def unusable_settings(settings: Settings) -> Iterator[tuple[str, str]]:

@@ -28,7 +28,8 @@ from sortie.store.database import (
     forget_path_name,
     read_identity,
 )
-from sortie.store.database_file import is_doubtful, open_database, prove_writable, try_to_write
+from sortie.store.database_file import open_database, prove_writable, try_to_write
+from sortie.store.filesystems import is_doubtful
 from sortie.store.record_reader import (
     read_day,
     read_days,

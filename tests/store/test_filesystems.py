@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from sortie.model import StoreError
-from sortie.store import database_file
-from sortie.store.database_file import NETWORK, filesystem_type, refuse_network
+from sortie.store import filesystems
+from sortie.store.filesystems import NETWORK, filesystem_type, refuse_network
 from sortie.store.sqlite import open_store
 
 MOUNTS = r"""
@@ -52,7 +52,7 @@ async def test_no_database_is_made_on_a_network_file_system(
     """A store is refused with path, kind and advice, and no file is left there."""
     mountinfo = tmp_path / "mountinfo"
     mountinfo.write_text(f"1 0 0:1 / / rw - {kind} server:/ rw\n")
-    monkeypatch.setattr(database_file, "MOUNTINFO", mountinfo)
+    monkeypatch.setattr(filesystems, "MOUNTINFO", mountinfo)
     place = tmp_path / "sortie.db"
 
     with pytest.raises(StoreError, match=rf"{place} on a network file system \({kind}\).*db_path"):
@@ -73,7 +73,7 @@ def test_a_link_to_a_network_file_system_is_seen_through(
     mountinfo.write_text(
         f"1 0 0:1 / / rw - ext4 x rw\n2 1 0:2 / {tmp_path}/far rw - nfs server:/ rw\n"
     )
-    monkeypatch.setattr(database_file, "MOUNTINFO", mountinfo)
+    monkeypatch.setattr(filesystems, "MOUNTINFO", mountinfo)
 
     with pytest.raises(StoreError, match="network file system"):
         refuse_network(str(tmp_path / "near" / "sortie.db"))
@@ -83,7 +83,7 @@ async def test_without_a_list_of_mounts_nothing_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A system that keeps no such list gets its database."""
-    monkeypatch.setattr(database_file, "MOUNTINFO", tmp_path / "missing")
+    monkeypatch.setattr(filesystems, "MOUNTINFO", tmp_path / "missing")
 
     async with open_store(str(tmp_path / "sortie.db")) as store:
         await store.check()
