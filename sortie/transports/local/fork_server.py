@@ -49,7 +49,14 @@ HEAD_FIELDS = 7  # before the arguments and the environment
 _CLONE_NEWNS, _CLONE_NEWUSER, _CLONE_NEWPID = 0x20000, 0x10000000, 0x20000000
 _MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_REC, _MS_PRIVATE = 2, 4, 8, 1 << 14, 1 << 18
 _PR_SET_DUMPABLE, _PR_SET_NAME = 4, 15
-_RESTORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ)
+_RESTORED = (
+    signal.SIGINT,
+    signal.SIGQUIT,  # a shell that is not interactive ignores it for what it starts with &
+    signal.SIGTERM,
+    signal.SIGHUP,
+    signal.SIGPIPE,
+    signal.SIGXFSZ,
+)
 _DESCRIPTORS = 5
 _libc = ctypes.CDLL(None, use_errno=True)
 
