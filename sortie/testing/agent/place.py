@@ -6,6 +6,7 @@ import os
 import shlex
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import cache
 
 import trio
 from msgspec import Struct
@@ -13,6 +14,7 @@ from msgspec import Struct
 from sortie.model import LOCAL, TransportError
 from sortie.transports import Command, Transport
 from sortie.transports.local import LocalTransport, become_subreaper, plain_fork_server
+from sortie.transports.local.fork_client import ForkServer
 from sortie.transports.ssh.settings import SshSettings
 
 _REMOVAL = 30.0
@@ -29,8 +31,15 @@ class AgentHost(Struct, frozen=True):
 def this_machine() -> AgentHost:
     """Return this machine; from now on this process adopts orphans, as the daemon does."""
     become_subreaper()
-    path, server = os.environ.get("PATH", os.defpath), plain_fork_server()
+    path, server = os.environ.get("PATH", os.defpath), _fork_server()
     return AgentHost(LOCAL, lambda: LocalTransport(path, server=server))
+
+
+@cache
+def _fork_server() -> ForkServer | None:
+    """Return the one fork server of this process: to a transport with another one, it would be a
+    process that some program has left behind."""
+    return plain_fork_server()
 
 
 @asynccontextmanager
