@@ -70,10 +70,12 @@ class Witness:
         """Return who else has this directory, or one below it, as working directory."""
         here = os.getcwd()
         found = []
+        # A namespace's init is here for the moment in which it executes the program.
+        known = {os.getpid(), 1} if _in_a_namespace() else {os.getpid()}
         for entry in Path("/proc").iterdir():
             try:
                 cwd = os.readlink(entry / "cwd") if entry.name.isdigit() else ""
-                if entry.name != str(os.getpid()) and f"{cwd}/".startswith(f"{here}/"):
+                if cwd and int(entry.name) not in known and f"{cwd}/".startswith(f"{here}/"):
                     command = (entry / "cmdline").read_bytes().replace(b"\0", b" ")
                     found.append(f"{entry.name} {command.decode(errors='replace').strip()}")
             except OSError:
@@ -87,7 +89,7 @@ class Witness:
         """
         import psutil
 
-        if Path("/proc/1/comm").read_text().strip() == "sortie-init":
+        if _in_a_namespace():
             return []
 
         born: dict[int, float] = {}
@@ -109,6 +111,10 @@ class Witness:
             if known and info["status"] != psutil.STATUS_ZOMBIE:
                 alive.append(process.pid)
         return alive
+
+
+def _in_a_namespace() -> bool:
+    return Path("/proc/1/comm").read_text().strip() == "sortie-init"
 
 
 def _lines(path: Path) -> list[dict[str, Any]]:
