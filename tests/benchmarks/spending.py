@@ -87,13 +87,15 @@ def spent_by(pid: int) -> Spent:
 def helpers(pid: int) -> list[int]:
     """Return the pids of a daemon's children that run the same program as it does itself.
 
-    One that is younger than a second may be an agent that does not run its own program yet.
+    The init of a run's namespace belongs to the run, and is none. One that is younger than a second
+    may be an agent that does not run its own program yet.
     """
     daemon = psutil.Process(pid)
     program, found, old = daemon.exe(), [], time.time() - 1.0
     for child in daemon.children():
         with suppress(psutil.Error, OSError):  # it has ended meanwhile
-            if child.exe() == program and child.create_time() < old:
+            is_init = Path(f"/proc/{child.pid}/comm").read_text() == "sortie-init\n"
+            if child.exe() == program and child.create_time() < old and not is_init:
                 found.append(child.pid)
     return found
 

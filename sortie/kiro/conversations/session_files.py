@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, ClassVar
@@ -16,7 +17,7 @@ from sortie.kiro.conversations.records import (
 )
 
 
-class SessionFiles:
+class SessionFiles(ABC):
     """The sessions below a folder, which need not be there; an engine's class says where and how.
 
     ``KEYS`` are the engine's names for the session's id and its times. Files of more than
@@ -30,32 +31,32 @@ class SessionFiles:
         self._sessions = sessions
         self._limit = limit
 
+    @abstractmethod
     def paths(self) -> Iterator[str]:
         """Return the session's file of each session."""
-        raise NotImplementedError
 
     @staticmethod
+    @abstractmethod
     def messages_path(path: str) -> str:
         """Return the messages' file of a session."""
-        raise NotImplementedError
 
     @staticmethod
+    @abstractmethod
     def directories(session: Mapping[str, Any]) -> list[str]:
         """Return the directories that a session is about."""
-        raise NotImplementedError
 
     @staticmethod
+    @abstractmethod
     def conversation(
         session: Mapping[str, Any],
         messages: Iterable[Mapping[str, Any]],
         summary: ConversationSummary,
     ) -> Conversation:
         """Return a session from what its two files hold."""
-        raise NotImplementedError
 
+    @abstractmethod
     def delete(self, summary: ConversationSummary) -> None:
         """Delete a session. Raises ConversationError where it stays."""
-        raise NotImplementedError
 
     def summaries(self, directory: str | None = None) -> Iterator[ConversationSummary]:
         """Return the sessions of a directory, or all of them; one that cannot be read is not."""
