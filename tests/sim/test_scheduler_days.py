@@ -13,6 +13,8 @@ from tests.sim.days import live_through
 from tests.sim.sentences import unexpected, unsaid
 
 DAYS = 200
+OFTEN = 100
+"""How many of the days a run without --full lives."""
 CHUNK = 20
 REACHED: Counter[object] = Counter()
 SAID: set[str] = set()
@@ -24,38 +26,40 @@ UNREACHABLE = {
 THE_LOOPS_OWN = {"RecordComment", "ForgetComment"}  # no decisions of the scheduler's
 
 
-@pytest.mark.parametrize("first", range(0, DAYS, CHUNK))
+def live(seed: int) -> None:
+    """Live a day, and note what it reached."""
+    try:
+        world = live_through(seed)
+    except BaseException as exc:
+        exc.add_note(f"replay with: python -m tests.sim.replay {seed}")
+        raise
+    REACHED.update(world.reached)
+    SAID.update(world.said)
+    LIVED.add(seed)
+
+
+@pytest.mark.parametrize(
+    "first",
+    [pytest.param(n, marks=() if n < OFTEN else pytest.mark.full) for n in range(0, DAYS, CHUNK)],
+)
 def test_days_keep_the_invariants(first: int) -> None:
     """Whatever trackers, agents, people and machines do, the invariants hold all day."""
     for seed in range(first, first + CHUNK):
-        try:
-            world = live_through(seed)
-        except BaseException as exc:
-            exc.add_note(f"replay with: python -m tests.sim.replay {seed}")
-            raise
-        REACHED.update(world.reached)
-        SAID.update(world.said)
-        LIVED.add(seed)
+        live(seed)
 
     assert unexpected(SAID) == []
     assert REACHED["StartWorker"]
 
 
-def test_the_days_reach_everything() -> None:
-    """Every kind of decision, stop, hold, trigger and status was reached: no rule went untried."""
-    if len(LIVED) < DAYS:
-        pytest.skip("needs all days of this module in the same process")
+@pytest.mark.full
+def test_the_days_reach_and_say_everything() -> None:
+    """Every kind of decision, stop, hold, trigger and status is reached: no rule goes untried.
+    Every sentence that people are told comes up, word for word."""
     kinds = {kind.__name__ for kind in (*get_args(Effect), *get_args(Note), *get_args(Record))}
     words = {*StopReason, *HoldReason, *Trigger, *RunStatus} - UNREACHABLE
 
-    missing = (kinds | words) - THE_LOOPS_OWN - REACHED.keys()
+    for seed in {*range(DAYS)} - LIVED:
+        live(seed)
 
-    assert missing == set()
-
-
-def test_the_days_say_everything() -> None:
-    """Every sentence that people are told came up, word for word."""
-    if len(LIVED) < DAYS:
-        pytest.skip("needs all days of this module in the same process")
-
+    assert (kinds | words) - THE_LOOPS_OWN - REACHED.keys() == set()
     assert unsaid(SAID) == []

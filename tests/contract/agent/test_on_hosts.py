@@ -23,11 +23,14 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
 
 
 NEAR = ("stop.", "process.", "resume.", "end.signal", "turn.success", "turn.long-prompt", "host.")
-"""What a host makes a difference to; the rest is tried over a link with --full only."""
+"""What a host makes a difference to."""
+
+KINDS = ("kiro", "acp")
+"""A process for each turn, and one that lives. The rest is tried over a link with --full only."""
 
 EVERYTHING = [
     pytest.param(
-        kind, check, marks=[] if kind != "shell" and check.startswith(NEAR) else pytest.mark.full
+        kind, check, marks=[] if kind in KINDS and check.startswith(NEAR) else pytest.mark.full
     )
     for kind in FOLDERS
     for check in CHECKS

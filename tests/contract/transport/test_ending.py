@@ -99,15 +99,16 @@ async def test_end_may_be_called_again(transport: Transport, launch: Launch) -> 
 @pytest.mark.parametrize(
     "words",
     [
-        "",
         "ignore",
         "fork",
-        "fork ignore",
         "fork hold ignore",
-        "fork cleared",
         "fork cleared away ignore",
-        "tree",
         "tree fork ignore",
+        # Weaker than one of those above.
+        *(
+            pytest.param(w, marks=pytest.mark.full)
+            for w in ("", "fork ignore", "fork cleared", "tree")
+        ),
     ],
 )
 @pytest.mark.parametrize("leave", ["end", "exit", "block", "cancel"])
@@ -162,7 +163,10 @@ async def test_what_leaves_everything_behind_does_not_outlive_its_program(
     assert bearers(word) == []
 
 
-@pytest.mark.parametrize("words", ["", "exit", "apart", "apart exit"])
+@pytest.mark.parametrize(
+    "words",
+    ["exit", "apart exit", *(pytest.param(w, marks=pytest.mark.full) for w in ("", "apart"))],
+)
 async def test_what_forks_and_exits_all_the_time_is_ended(
     transport: Transport, launch: Launch, place: str, words: str
 ) -> None:

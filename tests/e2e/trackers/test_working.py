@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 
+import pytest
 import trio
 
 from sortie.model import Blocker
@@ -12,7 +13,7 @@ from tests.e2e.conftest import Start
 from tests.e2e.place import PATIENCE, Place
 from tests.e2e.test_secrets import KEEPER, telltales, watch_command_lines
 from tests.e2e.trackers.conftest import Environ, statuses, write
-from tests.e2e.trackers.worlds import HANDOFF, VARIABLE, TrackerWorld
+from tests.e2e.trackers.worlds import HANDOFF, VARIABLE, WORLDS, TrackerWorld
 
 SAID = ["Sortie started", "The run"]
 
@@ -68,6 +69,11 @@ async def test_issues_are_worked_on_from_the_first_poll_to_the_clean_up(
     assert telltales(place.root, world.token) == []
 
 
+@pytest.mark.parametrize(
+    "world",
+    [pytest.param(k, marks=() if k == "github" else pytest.mark.full) for k in WORLDS],
+    indirect=True,
+)
 async def test_a_dead_token_that_looks_like_an_empty_tracker_ends_no_run(
     place: Place, start: Start, world: TrackerWorld, environ: Environ
 ) -> None:
