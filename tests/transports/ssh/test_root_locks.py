@@ -85,6 +85,32 @@ async def test_a_second_daemon_is_refused_and_told_of_the_first(
     assert caught.value.trouble is HostTrouble.OCCUPIED
 
 
+@pytest.mark.parametrize(
+    ("held", "wanted", "where"), [(".", "deep/er", "inside"), ("a/b", ".", "around")]
+)
+async def test_a_root_inside_another_daemons_is_refused(
+    sshd: Sshd,
+    one: ConnectionPool,
+    other: ConnectionPool,
+    root: str,
+    held: str,
+    wanted: str,
+    where: str,
+) -> None:
+    """In whatever order they come, and by name; a root of the same daemon, or a free one, is none."""
+    first, second = locks(sshd, one, "pid 1 on alpha"), locks(sshd, other, "pid 2 on beta")
+    held, wanted = os.path.normpath(f"{root}/{held}"), os.path.normpath(f"{root}/{wanted}")
+    await first.hold(held)
+    with pytest.raises(HostError, match=rf"lies {where} {held}, .*pid 1 on alpha") as caught:
+        await second.hold(wanted)
+
+    await first.hold(wanted)
+    first.release()
+    await second.hold(f"{root}/free")
+
+    assert caught.value.trouble is HostTrouble.OCCUPIED
+
+
 async def test_a_lock_whose_file_was_removed_is_held(
     sshd: Sshd, one: ConnectionPool, other: ConnectionPool, root: str
 ) -> None:

@@ -52,6 +52,41 @@ else
   trap 'rm -rf "$lock.d"' EXIT
 fi
 printf '%s\n' "$holder" >"$lock"
+
+# No root lies inside another daemon's: agents of one would work in workspaces of the other, which
+# would be removed with a root in them.
+foreign() {
+  [ -f "$1" ] && [ ! -L "$1" ] || return 1
+  by=
+  IFS= read -r by <"$1"
+  [ "$by" = "$holder" ] && return 1
+  if command -v flock >/dev/null; then
+    flock -n -E 99 "$1" true
+    [ $? = 99 ]
+  else
+    pid=
+    [ -f "$1.d/owner" ] && read -r pid born <"$1.d/owner"
+    start=
+    [ -n "$pid" ] && start_of "$pid" && [ "$start" = "$born" ]
+  fi
+}
+nested() { no "$PWD lies $1 $2, the workspace root of another daemon (${by:-it does not say which}); give each daemon a root outside the other's, with workspace.root"; }
+above=$PWD
+while [ -n "$above" ]; do
+  above=${above%/*}
+  foreign "$above/@daemon.lock" && nested inside "${above:-/}"
+done
+limit=
+timeout 5 true && limit='timeout 3'
+below=$($limit find . -mindepth 2 -maxdepth 8 -name @daemon.lock -type f)
+IFS=$(printf '\n_')
+IFS=${IFS%_}
+for other in $below; do
+  unset IFS
+  other=${other%/*}
+  foreign "$other/@daemon.lock" && nested around "$PWD${other#.}"
+done
+unset IFS
 yes "held $PWD"
 if timeout 5 true; then
   line() { timeout -s KILL "$lease" /bin/sh -c 'IFS= read -r x' <&3 3<&- 8<&- 9>&-; }
