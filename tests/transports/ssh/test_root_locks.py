@@ -97,7 +97,7 @@ async def test_a_root_inside_another_daemons_is_refused(
     wanted: str,
     where: str,
 ) -> None:
-    """In whatever order they come, and by name; a root of the same daemon, or a free one, is none."""
+    """In whatever order they come, and by name; not one of the same daemon, nor a free one."""
     first, second = locks(sshd, one, "pid 1 on alpha"), locks(sshd, other, "pid 2 on beta")
     held, wanted = os.path.normpath(f"{root}/{held}"), os.path.normpath(f"{root}/{wanted}")
     await first.hold(held)
