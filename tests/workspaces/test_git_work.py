@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -150,6 +151,7 @@ async def test_nothing_that_a_tree_names_is_run(
     (tree / ".gitattributes").write_text("* filter=x diff=x\n")
     (tree / "old").write_text("2\n")
     env = {**ENV, "GIT_EXTERNAL_DIFF": str(evil), "GIT_PAGER": str(evil), "GIT_DIR": "/"}
+    env["GIT_INDEX_FILE"] = str(tmp_path / "none")
 
     work = await work_since(transport, str(tree), env, None)
 
@@ -158,6 +160,31 @@ async def test_nothing_that_a_tree_names_is_run(
     assert (work.error, work.commits, work.uncommitted) == (None, 1, 2)
     assert unsaved == "2 uncommitted changes and 1 unpushed commit (on branch main)"
     assert not mark.exists()
+
+
+async def test_what_is_missing_in_a_tree_is_not_fetched(
+    transport: LocalTransport, tmp_path: Path, git: Git
+) -> None:
+    """A partial clone fetches what it lacks, by a program that its configuration may name."""
+    tree, mark = tmp_path / "tree", tmp_path / "ran"
+    base = git("rev-parse", "HEAD")
+    blob = git("rev-parse", "HEAD:old")
+    (tree / "old").write_text("2\n")
+    git("commit", "-qam", "Write old")
+    (tree / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
+    git("config", "core.repositoryformatversion", "1")
+    git("config", "extensions.partialClone", "origin")
+    git("config", "remote.origin.promisor", "true")
+    git("config", "remote.origin.url", f"ext::touch {mark}")
+    git("config", "protocol.ext.allow", "always")
+
+    await look(transport, tree, base)
+    await unsaved_work(transport, str(tree), ENV)
+
+    assert not mark.exists()
+    with suppress(subprocess.CalledProcessError):
+        git("diff", base)
+    assert mark.exists()
 
 
 async def test_a_filter_that_cannot_be_set_to_nothing_is_not_run(
