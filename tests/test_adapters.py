@@ -12,7 +12,7 @@ from sortie.adapters import Adapters, BrokenAdapter
 from sortie.agents import AgentAdapter, AgentAdapters
 from sortie.daemon.workflow_file import schemas
 from sortie.model import WorkflowError
-from sortie.workflow import load
+from sortie.workflow.loader import load
 
 GOOD = """\
 from pydantic import BaseModel

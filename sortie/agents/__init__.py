@@ -15,7 +15,8 @@ from sortie.model.hiding import repr_without
 from sortie.model.turns import AgentEvent
 
 if TYPE_CHECKING:
-    from sortie.config import AgentSettings, Finding
+    from sortie.config.report import Finding
+    from sortie.config.settings import AgentSettings
     from sortie.model.checks import Check
     from sortie.transports import Transport
 

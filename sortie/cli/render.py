@@ -12,7 +12,8 @@ from sortie.cli.parameters import argument, option
 from sortie.model import LOCAL, Issue
 
 if TYPE_CHECKING:
-    from sortie.workflow import PromptContext, Workflow
+    from sortie.workflow.loader import Workflow
+    from sortie.workflow.prompts import PromptContext
 
 
 def render(
@@ -61,7 +62,7 @@ def render(
 
 
 def _context(workflow: Workflow, issue: Issue, turn: int, attempt: int) -> PromptContext:
-    from sortie.workflow import PromptContext
+    from sortie.workflow.prompts import PromptContext
     from sortie.workspaces import workspace_key
 
     settings = workflow.settings
@@ -81,7 +82,7 @@ def _context(workflow: Workflow, issue: Issue, turn: int, attempt: int) -> Promp
 def _prompt(workflow: Workflow, context: PromptContext) -> str:
     import trio
 
-    from sortie.workflow import with_status_instructions
+    from sortie.workflow.prompts import with_status_instructions
     from sortie.workflow.renderer import render as render_prompt
 
     text = trio.run(render_prompt, workflow.prompt, context)

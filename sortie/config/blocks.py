@@ -12,11 +12,11 @@ from msgspec.structs import replace
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from sortie.config.context import DecodeContext
 from sortie.config.fields import fields_of, is_secret, lookup_of, sections_of
 from sortie.config.messages import describe, explain, nearest
 from sortie.config.references import Resolved, resolve, unset, unset_warning
 from sortie.config.report import Report
-from sortie.config.schemas import DecodeContext
 from sortie.config.values import LARGEST
 from sortie.documents import Node, Path
 

@@ -10,13 +10,14 @@ from msgspec import Struct
 from pydantic import BaseModel, SecretStr, ValidationError
 
 from sortie.config.blocks import decode_block
+from sortie.config.context import DecodeContext
 from sortie.config.fields import sections_of
 from sortie.config.limits import drop_useless_limits
 from sortie.config.messages import describe, misspelt, nearest
 from sortie.config.overrides import overlay
 from sortie.config.report import Finding, Report
 from sortie.config.rules import all_findings
-from sortie.config.schemas import BlockSchema, DecodeContext, Schemas
+from sortie.config.schemas import BlockSchema, Schemas
 from sortie.config.settings import (
     AgentSettings,
     Block,

@@ -8,7 +8,7 @@ from typing import Any, get_args, get_origin
 from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
-from sortie.config.values import Lookup
+from sortie.config.references import Lookup
 
 
 def fields_of(model: type[BaseModel]) -> dict[str, FieldInfo]:

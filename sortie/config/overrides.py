@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 from pydantic.fields import FieldInfo
 
+from sortie.config.context import DecodeContext, Override
 from sortie.config.fields import (
     fields_of,
     is_list,
@@ -17,7 +18,6 @@ from sortie.config.fields import (
 )
 from sortie.config.messages import misspelt, nearest
 from sortie.config.references import names_in
-from sortie.config.schemas import DecodeContext, Override
 from sortie.config.settings import Settings
 from sortie.documents import Node, Place, Scalar
 from sortie.model import Problem

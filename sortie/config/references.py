@@ -4,17 +4,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from enum import Enum, auto
 from pathlib import PurePosixPath
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from sortie.config.schemas import DecodeContext
-from sortie.config.values import Lookup
+from sortie.config.context import DecodeContext
 from sortie.documents import Node
 from sortie.model.texts import UNUSABLE
 
 _REFERENCE = re.compile(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))", re.ASCII)
+
+
+class Lookup(Enum):
+    """How ``$VAR`` and ``${VAR}`` are looked up in a setting; put it into ``Annotated``."""
+
+    WHOLE = auto()  # where the reference is the whole value
+    ANYWHERE = auto()
+    ONLY = auto()  # nothing but a reference is accepted
+    PATH = auto()  # as WHOLE; then ``~`` is expanded and a relative path made absolute
+    HOST_PATH = auto()  # as PATH, but ``~`` stays: it is the home directory on a remote host
 
 
 class Resolved(Struct):

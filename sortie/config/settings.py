@@ -18,6 +18,7 @@ from pydantic import (
     SecretStr,
 )
 
+from sortie.config.references import Lookup
 from sortie.config.token_rates import TokenRate
 from sortie.config.values import (
     Blocks,
@@ -25,7 +26,6 @@ from sortie.config.values import (
     Frozen,
     Limits,
     Line,
-    Lookup,
     PathText,
     Script,
     Secret,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from enum import Enum, auto
 from typing import Annotated, Any, TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -20,6 +19,7 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, PydanticCustomError
 
+from sortie.config.references import Lookup
 from sortie.model.secrets import SHORTEST_SECRET
 from sortie.model.texts import NOT_ON_A_LINE
 
@@ -40,16 +40,6 @@ def _long_enough(secret: SecretStr) -> SecretStr:
 
 Secret = Annotated[SecretStr, AfterValidator(_long_enough)]
 """A text that must not be shown: it prints, formats and serializes as asterisks."""
-
-
-class Lookup(Enum):
-    """How ``$VAR`` and ``${VAR}`` are looked up in a setting; put it into ``Annotated``."""
-
-    WHOLE = auto()  # where the reference is the whole value
-    ANYWHERE = auto()
-    ONLY = auto()  # nothing but a reference is accepted
-    PATH = auto()  # as WHOLE; then ``~`` is expanded and a relative path made absolute
-    HOST_PATH = auto()  # as PATH, but ``~`` stays: it is the home directory on a remote host
 
 
 PathText = Annotated[str, Lookup.PATH]

@@ -56,7 +56,7 @@ from sortie.transports.local import (
     AgentLimits,
     IsolationInForce,
 )
-from sortie.workflow import Workflow
+from sortie.workflow.loader import Workflow
 
 
 class Daemon:

@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Mapping
 from contextlib import suppress
 
-from sortie.config import Settings
+from sortie.config.settings import Settings
 from sortie.daemon.endpoint_file import is_running
 from sortie.daemon.locks import Lock, database_lock_path
 from sortie.facts import OrphansReaped

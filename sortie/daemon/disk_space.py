@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import trio
 
-from sortie.config import Settings
+from sortie.config.settings import Settings
 from sortie.resources import Shortage, run_in_thread
 
 LOOK_LIMIT = 10.0

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from sortie import agents
 from sortie.agents.launch import resolve_command
-from sortie.config import Settings
+from sortie.config.settings import Settings
 from sortie.daemon.day_clock import day_of
 from sortie.daemon.guards import expected_failures
 from sortie.daemon.locks import database_lock_path, holder_of
@@ -35,7 +35,7 @@ from sortie.store.readonly import read_state
 from sortie.telemetry.log import LogSink, configure
 from sortie.trackers import Tracker
 from sortie.transports.local import LocalTransport
-from sortie.workflow import Workflow
+from sortie.workflow.loader import Workflow
 
 _T = TypeVar("_T")
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from sortie.config import Settings
+from sortie.config.settings import Settings
 from sortie.daemon.daemon_view import DaemonView
 from sortie.daemon.disk_space import DiskSpace, places_of
 from sortie.facts import Fact, PollCompleted

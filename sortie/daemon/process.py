@@ -41,7 +41,7 @@ from sortie.transports.local import (
     establish_isolation,
     mark_of_database,
 )
-from sortie.workflow import Workflow
+from sortie.workflow.loader import Workflow
 
 
 def run_daemon(options: RunOptions) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import trio
 from msgspec.structs import replace
 
+from sortie.config.reload import keep_restart_only, needs_restart
 from sortie.daemon.options import RunOptions
 from sortie.daemon.run_contexts import RunContexts
 from sortie.daemon.tracker import states_of
@@ -19,7 +20,7 @@ from sortie.resources import LONGEST_PAUSE, Shortage, run_in_thread
 from sortie.scheduler import policy_of
 from sortie.telemetry import Publish
 from sortie.web.state import WorkflowView
-from sortie.workflow import Workflow, keep_restart_only, needs_restart
+from sortie.workflow.loader import Workflow
 from sortie.workflow.watcher import watch
 
 

@@ -10,7 +10,7 @@ from functools import partial
 
 import trio
 
-from sortie.config import Isolation, Settings
+from sortie.config.settings import Isolation, Settings
 from sortie.model import RunId
 from sortie.telemetry import Publish, facts
 from sortie.transports import Transport

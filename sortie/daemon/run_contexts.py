@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from sortie import agents
 from sortie.agents.launch import resolve_command
-from sortie.config import Settings
+from sortie.config.settings import Settings
 from sortie.daemon.locks import HeldElsewhere, Lock
 from sortie.daemon.root_lock import RootLock
 from sortie.daemon.transports import TransportPool
@@ -26,7 +26,7 @@ from sortie.resources import Shortage, Shortages, run_in_thread, shortage_behind
 from sortie.store import Store
 from sortie.trackers import Tracker
 from sortie.worker import RunContext
-from sortie.workflow import Workflow
+from sortie.workflow.loader import Workflow
 from sortie.workspaces import Secrets, Workspaces, helper_env
 
 

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 import trio
 
 from sortie import trackers
-from sortie.config import TrackerSettings
+from sortie.config.settings import TrackerSettings
 from sortie.daemon.run_contexts import known_secrets
 from sortie.model import Sighting, SortieError, StoreError, TrackerError, TrackerErrorKind
 from sortie.model.secrets import redactor
@@ -19,7 +19,7 @@ from sortie.orchestrator.guarded_tracker import GuardedTracker, progress
 from sortie.store import Store
 from sortie.telemetry import Publish, facts
 from sortie.trackers import Tracker, TrackerAdapter, TrackerContext, TrackerStates
-from sortie.workflow import Workflow
+from sortie.workflow.loader import Workflow
 
 OPEN_LIMIT = 60.0
 """Seconds that an adapter has to become ready, in which it asks the tracker nothing."""

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 
 from msgspec import Struct
 
-from sortie.config import TrackerSettings
+from sortie.config.settings import TrackerSettings
 from sortie.daemon.tracker import states_of
 from sortie.daemon.wall_time import wall_time
 from sortie.model import Issue, state_key

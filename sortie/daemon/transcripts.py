@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
-from sortie.config import Settings
+from sortie.config.settings import Settings
 from sortie.daemon.run_contexts import known_secrets
 from sortie.telemetry import Publish
 from sortie.telemetry.transcripts.files import directory_of

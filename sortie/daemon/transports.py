@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from sortie.config import Settings
+from sortie.config.settings import Settings
 from sortie.model import LOCAL, HostError, RunId
 from sortie.scheduler import Event
 from sortie.scheduler import events as ev

@@ -7,7 +7,7 @@ import shlex
 import shutil
 from collections.abc import Iterator
 
-from sortie.config import Settings
+from sortie.config.settings import Settings
 from sortie.model import StoreError
 from sortie.store.filesystems import refuse_network
 

@@ -8,10 +8,11 @@ from typing import get_args
 from sortie import agents, trackers
 from sortie.adapters import BrokenAdapter
 from sortie.agents import AgentAdapter, Spent
-from sortie.config import RATES_KEY, SECTIONS, AgentSchema, Schemas, TrackerSchema
+from sortie.config.decode import RATES_KEY, SECTIONS
+from sortie.config.schemas import AgentSchema, Schemas, TrackerSchema
 from sortie.daemon.options import RunOptions
 from sortie.trackers import Capability, TrackerAdapter
-from sortie.workflow import Workflow, load
+from sortie.workflow.loader import Workflow, load
 
 
 @cache

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 
 import trio
 
-from sortie.config import Settings
+from sortie.config.settings import Settings
 from sortie.model import Issue, IssueId, KnownWorkspace, SortieError, StoreError
 from sortie.orchestrator.context import OrchestratorContext
 from sortie.orchestrator.journal import Journal

@@ -9,7 +9,7 @@ import trio
 from msgspec import Struct, field
 
 from sortie import facts
-from sortie.config import Settings
+from sortie.config.settings import Settings
 from sortie.model import WaitKind
 from sortie.orchestrator import comment_texts, comments, effects
 from sortie.orchestrator.context import OrchestratorContext

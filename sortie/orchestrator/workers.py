@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import trio
 
-from sortie.config import Settings
+from sortie.config.settings import Settings
 from sortie.model import NOTHING, ErrorKind, Failed, Issue, RunId, Spending
 from sortie.orchestrator.context import OrchestratorContext
 from sortie.scheduler import decisions as do

@@ -7,7 +7,7 @@ from hashlib import sha256
 
 from msgspec import Struct, field
 
-from sortie.config import AgentSettings, Settings
+from sortie.config.settings import AgentSettings, Settings
 from sortie.model import LOCAL, Issue, state_key
 from sortie.scheduler.budgets import NO_LIMITS, Allowance
 

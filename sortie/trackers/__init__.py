@@ -13,7 +13,8 @@ from msgspec import Struct, field
 from pydantic import BaseModel
 
 from sortie.adapters import Adapters
-from sortie.config import Finding, TrackerSettings
+from sortie.config.report import Finding
+from sortie.config.settings import TrackerSettings
 from sortie.model import Issue, IssueId, Sighting, TrackerError
 from sortie.model.checks import Check
 from sortie.model.hiding import repr_without

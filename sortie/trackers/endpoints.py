@@ -9,7 +9,8 @@ import re
 from collections.abc import Iterator
 from urllib.parse import SplitResult, urlsplit
 
-from sortie.config import Finding, TrackerSettings
+from sortie.config.report import Finding
+from sortie.config.settings import TrackerSettings
 from sortie.documents import Path
 from sortie.model.addresses import is_loopback
 

@@ -9,7 +9,7 @@ import trio
 from msgspec import Struct
 
 from sortie.agents import Agent
-from sortie.config import Settings
+from sortie.config.settings import Settings
 from sortie.model import AgentSession, Issue, RunId
 from sortie.model.hiding import repr_without
 from sortie.model.secrets import unchanged
@@ -17,7 +17,7 @@ from sortie.scheduler import Event
 from sortie.telemetry import Publish
 from sortie.trackers import Tracker
 from sortie.transports import Transport
-from sortie.workflow import Prompt
+from sortie.workflow.prompts import Prompt
 from sortie.workspaces import Secrets, Workspaces
 
 

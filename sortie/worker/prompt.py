@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sortie.model import Issue
 from sortie.worker.context import Assignment, RunContext
-from sortie.workflow import PromptContext, with_status_instructions
+from sortie.workflow.prompts import PromptContext, with_status_instructions
 from sortie.workflow.renderer import render
 from sortie.workspaces import Workspace
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from sortie.config import Override
+from sortie.config.context import Override
 from sortie.documents import Place
 from sortie.model import Problem
 from sortie.workflow.files import FileRefused, read_text

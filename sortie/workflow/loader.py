@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import pwd
 from collections.abc import Iterator, Mapping
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from msgspec import Struct
 
-from sortie.config import DecodeContext, Schemas, Settings, decode
+from sortie.config.context import DecodeContext
+from sortie.config.decode import decode
+from sortie.config.schemas import Schemas
+from sortie.config.settings import Settings
 from sortie.documents import Node, Place
 from sortie.model import Problem, WorkflowError
 from sortie.workflow.compiler import check_prompt
@@ -18,6 +19,7 @@ from sortie.workflow.excerpts import with_excerpts
 from sortie.workflow.files import FileRefused, read_text
 from sortie.workflow.front_matter import split_workflow
 from sortie.workflow.prompts import Prompt
+from sortie.workflow.surroundings import surroundings
 from sortie.workflow.work_trees import work_tree_around
 
 _ROOT_VARIABLE = "SORTIE_WORKSPACE_ROOT"
@@ -49,7 +51,7 @@ def load(
     """
     source = str(path)
     lines = EnvFile(lines={}, problems=()) if env_file is None else read_env_file(env_file)
-    context = _surroundings(path, env, lines, flags or {})
+    context = surroundings(path, env, lines.lines, flags or {})
     try:
         text = read_text(path, source, content)
         parts = split_workflow(text, source)
@@ -89,27 +91,3 @@ def _about_root(settings: Settings, document: Node, context: DecodeContext) -> I
             "other tools may, and git clean there removes workspaces; name a directory outside"
         )
         yield place.problem("workspace.root", message, "warning")
-
-
-def _surroundings(
-    path: Path, env: Mapping[str, str], lines: EnvFile, flags: Mapping[str, str]
-) -> DecodeContext:
-    absolute = path.absolute()
-    # The link itself is not resolved: what a mounted configuration links to changes with it.
-    identity = os.path.join(os.path.realpath(absolute.parent), absolute.name)
-    return DecodeContext(
-        path=str(path),
-        directory=PurePosixPath(absolute.parent),
-        identity=identity,
-        home=env.get("HOME") or _home(),
-        env=env,
-        env_file=lines.lines,
-        flags=flags,
-    )
-
-
-def _home() -> str:
-    try:
-        return pwd.getpwuid(os.getuid()).pw_dir
-    except KeyError:
-        return ""

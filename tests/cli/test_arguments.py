@@ -31,7 +31,7 @@ def test_every_command_takes_the_workflow_in_each_way(
     cli: Cli, here: Path, command: str, way: str
 ) -> None:
     """As the last argument or as an option: the named file is read, wherever one works."""
-    (here / "team.md").write_text(WORKFLOW.replace("kind: file", "kind: fiel"))
+    (here / "team.md").write_text(WORKFLOW.replace("kind: file", "kind: [file"))
 
     ran = cli(*command.split(), *way.format("team.md").split())
 

@@ -9,18 +9,11 @@ from typing import Annotated, Literal, Self
 from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, model_validator
 
-from sortie.config import (
-    AgentSchema,
-    DecodeContext,
-    Decoded,
-    Override,
-    PathText,
-    Schemas,
-    Secret,
-    Settings,
-    TrackerSchema,
-    decode,
-)
+from sortie.config.context import DecodeContext, Override
+from sortie.config.decode import Decoded, decode
+from sortie.config.schemas import AgentSchema, Schemas, TrackerSchema
+from sortie.config.settings import Settings
+from sortie.config.values import PathText, Secret
 from sortie.documents import Node, Place
 from sortie.workflow.front_matter import split_workflow
 

@@ -6,7 +6,8 @@ import hashlib
 
 import pytest
 
-from sortie.config import AgentSettings, Frozen, Isolation, WorkerSettings
+from sortie.config.settings import AgentSettings, Isolation, WorkerSettings
+from sortie.config.values import Frozen
 from tests.config.sample import (
     GOOD,
     Board,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sortie.config import Settings, decode
+from sortie.config.decode import decode
 from sortie.config.overrides import TARGETS
+from sortie.config.settings import Settings
 from sortie.documents import Node, Place
 from tests.config.sample import SCHEMAS, around
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sortie.config import keep_restart_only, needs_restart
+from sortie.config.reload import keep_restart_only, needs_restart
 from tests.config.sample import GOOD, Board, Files, around, settings_of
 
 EVERYTHING = """\

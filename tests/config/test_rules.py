@@ -6,15 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from sortie.config import (
-    AgentSchema,
-    AgentSettings,
-    Finding,
-    Schemas,
-    TrackerSchema,
-    TrackerSettings,
-    decode,
-)
+from sortie.config.decode import decode
+from sortie.config.report import Finding
+from sortie.config.schemas import AgentSchema, Schemas, TrackerSchema
+from sortie.config.settings import AgentSettings, TrackerSettings
 from tests.config.sample import GOOD, SCHEMAS, Board, Robot, around, decoded, findings, tree
 
 STATES = """\

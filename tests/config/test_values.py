@@ -7,7 +7,7 @@ import json
 import pytest
 from pydantic import SecretStr, ValidationError
 
-from sortie.config import (
+from sortie.config.settings import (
     AgentSettings,
     PollingSettings,
     ServerSettings,

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import trio
 
-from sortie.config import Settings
+from sortie.config.settings import Settings
 from sortie.daemon import reloader
 from sortie.daemon.options import RunOptions
 from sortie.daemon.reloader import Reloader, use_settings
@@ -23,7 +23,7 @@ from sortie.resources import Resource, Shortage
 from sortie.scheduler import Policy
 from sortie.trackers import TrackerStates
 from sortie.web.state import WorkflowView
-from sortie.workflow import Workflow
+from sortie.workflow.loader import Workflow
 
 LIMIT = 30
 TEXT = """\

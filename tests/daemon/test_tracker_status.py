@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, timezone
 
-from sortie.config import TrackerSettings
+from sortie.config.settings import TrackerSettings
 from sortie.daemon.tracker_status import TrackerStatus
 from sortie.model import Issue, IssueId
 from sortie.orchestrator.guarded_tracker import GuardedTracker

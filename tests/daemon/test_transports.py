@@ -10,7 +10,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from sortie.config import Isolation, Settings
+from sortie.config.settings import Isolation, Settings
 from sortie.daemon.transports import TransportPool, open_transports
 from sortie.facts import Fact
 from sortie.model import LOCAL, HostError, HostTrouble, RunId

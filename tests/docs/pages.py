@@ -7,7 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from sortie import agents, trackers
-from sortie.config import Schemas
+from sortie.config.schemas import Schemas
 from sortie.daemon.workflow_file import schemas
 
 ROOT = Path(__file__).parents[2]

@@ -10,7 +10,7 @@ import pytest
 from sortie.agents.acp.agent import UNATTENDED
 from sortie.agents.acp.settings import TOOL_KINDS, AcpSettings
 from sortie.daemon.workflow_file import schemas
-from sortie.workflow import load
+from sortie.workflow.loader import load
 from tests.docs.pages import ROOT, page, section, table, word, words
 
 TEXT = page("agents/acp.md")

@@ -9,7 +9,7 @@ import pytest
 
 from sortie.agents.claude_code.settings import ENV_NAMES, ClaudeCodeSettings
 from sortie.daemon.workflow_file import schemas
-from sortie.workflow import load
+from sortie.workflow.loader import load
 from tests.docs.pages import ROOT, page, table, word, words
 
 TEXT = page("agents/claude-code.md")

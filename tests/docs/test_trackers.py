@@ -9,7 +9,7 @@ import pytest
 from sortie.config.fields import fields_of
 from sortie.daemon.workflow_file import schemas
 from sortie.trackers import ADAPTERS
-from sortie.workflow import load
+from sortie.workflow.loader import load
 from tests.docs.pages import code_blocks, page, table, word
 
 ENV = {

@@ -10,17 +10,13 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from sortie.config import (
-    Frozen,
-    Settings,
-    TrackerSettings,
-    WorkspaceSettings,
-    needs_restart,
-)
 from sortie.config.fields import leaves_of, lookup_of
 from sortie.config.json_schema import json_schema
 from sortie.config.overrides import TARGETS
-from sortie.config.values import Lookup
+from sortie.config.references import Lookup
+from sortie.config.reload import needs_restart
+from sortie.config.settings import Settings, TrackerSettings, WorkspaceSettings
+from sortie.config.values import Frozen
 from sortie.trackers.file import FileSettings
 from sortie.workflow.prompts import PROMPT_VARIABLES, VARIABLE_FIELDS
 from tests.docs.pages import built_in_schemas, page, section, table, word, words

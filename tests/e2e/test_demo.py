@@ -4,28 +4,18 @@ from __future__ import annotations
 
 import json
 import shlex
-from pathlib import Path
-
-import pytest
 
 from tests.e2e.place import SORTIE, Place
 from tests.ports import free_port
 
-SIMULATOR = str(Path(SORTIE).with_name("sortie-kiro-sim"))
-PROTOCOL = ("--agent", "acp", "--agent-command", f"{SIMULATOR} acp")
 
-
-@pytest.mark.parametrize(
-    "agent", [(), pytest.param(PROTOCOL, marks=pytest.mark.full)], ids=["kiro", "acp"]
-)
-async def test_the_demo_comes_to_its_end(place: Place, agent: tuple[str, ...]) -> None:
+async def test_the_demo_comes_to_its_end(place: Place) -> None:
     """Within a minute all five issues are where they belong, the blocked one after its blocker."""
     port = str(free_port())
 
     ran = await place.sortie(
         "demo",
         "demo",
-        *agent,
         "--exit-when-idle",
         "--port",
         port,

@@ -16,7 +16,7 @@ from sortie.scheduler import events as ev
 from sortie.scheduler import records as rec
 from sortie.store import RecordRefused
 from sortie.telemetry import facts
-from sortie.workflow import Prompt
+from sortie.workflow.prompts import Prompt
 from tests.orchestrator.world import HANDOFF, World
 from tests.transports.fake import Does
 from tests.worker.rig import issue

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import trio
 
-from sortie.config import Settings
+from sortie.config.settings import Settings
 from sortie.facts import Fact
 from sortie.model import Issue
 from sortie.orchestrator import Orchestrator, OrchestratorContext
@@ -21,7 +21,7 @@ from sortie.scheduler import policy_of, run_ids
 from sortie.store import HistoryRow
 from sortie.telemetry import facts
 from sortie.worker import RunContext
-from sortie.workflow import Prompt
+from sortie.workflow.prompts import Prompt
 from sortie.workspaces import Secrets, Workspaces
 from tests.agents.fake import FakeAgent
 from tests.orchestrator.ledger import AuditedScheduler

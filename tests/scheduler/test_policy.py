@@ -6,7 +6,7 @@ from typing import get_args
 
 import pytest
 
-from sortie.config import Settings
+from sortie.config.settings import Settings
 from sortie.model import LOCAL
 from sortie.scheduler import Effect, Event, Policy, Record, policy_of
 from sortie.scheduler.budgets import Allowance

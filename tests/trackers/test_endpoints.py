@@ -9,7 +9,7 @@ import pytest
 from sortie.daemon.workflow_file import schemas
 from sortie.model import TrackerError, WorkflowError
 from sortie.trackers.http.endpoint import TrackerEndpoint
-from sortie.workflow import load
+from sortie.workflow.loader import load
 
 WORKFLOW = """\
 ---

@@ -11,7 +11,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from sortie.config import Settings
+from sortie.config.settings import Settings
 from sortie.facts import Fact
 from sortie.model import Finish, Finished, Issue, IssueId, RunId, RunReport
 from sortie.orchestrator.guarded_tracker import GuardedTracker
@@ -19,7 +19,7 @@ from sortie.scheduler import Event
 from sortie.scheduler import events as ev
 from sortie.telemetry import facts
 from sortie.worker import Assignment, RunContext, RunReporter, RunScopes, prompt, work
-from sortie.workflow import Prompt, PromptContext
+from sortie.workflow.prompts import Prompt, PromptContext
 from sortie.workflow.renderer import render
 from sortie.workspaces import Secrets, Workspaces
 from tests.agents.fake import FakeAgent

@@ -10,7 +10,7 @@ from trio.testing import MockClock
 from sortie.model import ErrorKind, Failed, TransportError
 from sortie.telemetry import facts
 from sortie.worker import prompt
-from sortie.workflow import Prompt, PromptContext
+from sortie.workflow.prompts import Prompt, PromptContext
 from tests.transports.fake import Does
 from tests.worker.rig import Rig
 

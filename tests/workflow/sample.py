@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from sortie.model import Issue, IssueId, WorkflowError
-from sortie.workflow import PromptContext, Workflow, load
+from sortie.workflow.loader import Workflow, load
+from sortie.workflow.prompts import PromptContext
 from tests.config.sample import SCHEMAS
 
 FRONT_MATTER = """\

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from sortie.workflow import Prompt
 from sortie.workflow.compiler import check_prompt
+from sortie.workflow.prompts import Prompt
 
 
 def found(source: str) -> list[str]:

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from sortie.config import Settings
 from sortie.config.fields import fields_of, leaves_of, sections_of
+from sortie.config.settings import Settings
 from sortie.daemon.workflow_file import schemas
-from sortie.workflow import Workflow, load
+from sortie.workflow.loader import Workflow, load
 from tests.docs.pages import built_in_schemas
 
 EXAMPLE = Path(__file__).parents[2] / "WORKFLOW.example.md"

@@ -12,9 +12,9 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from msgspec.structs import replace
 
 from sortie.model import TemplateError
-from sortie.workflow import Prompt, render_budget
+from sortie.workflow import render_budget
 from sortie.workflow.compiler import check_prompt
-from sortie.workflow.prompts import variables_of
+from sortie.workflow.prompts import Prompt, variables_of
 from sortie.workflow.renderer import render
 from tests.workflow.sample import ISSUE, context
 

@@ -12,7 +12,8 @@ import pytest
 from pydantic import SecretStr
 
 from sortie.model import WorkflowError
-from sortie.workflow import Prompt, Workflow, load
+from sortie.workflow.loader import Workflow, load
+from sortie.workflow.prompts import Prompt
 from tests.config.sample import SCHEMAS
 from tests.descriptors import no_descriptor_stays_open
 from tests.workflow.sample import ENV, FRONT_MATTER, loaded, problems, write

@@ -15,8 +15,14 @@ from sortie.model import Blocker, Comment, Issue, IssueId, TemplateError
 from sortie.resources import alarm
 from sortie.resources.alarm import Alarm
 from sortie.worker.outcome import StatusWord
-from sortie.workflow import Prompt, PromptContext, renderer, with_status_instructions
-from sortie.workflow.prompts import CONTINUATION_PROMPT, variables_of
+from sortie.workflow import renderer
+from sortie.workflow.prompts import (
+    CONTINUATION_PROMPT,
+    Prompt,
+    PromptContext,
+    variables_of,
+    with_status_instructions,
+)
 from sortie.workflow.renderer import render
 from tests.resources.scarcity import ThreadLimit
 from tests.workflow.sample import ISSUE, context

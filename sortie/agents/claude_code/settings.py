@@ -8,8 +8,9 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, StrictBool
 
-from sortie.config import AgentSettings, Finding, PathText
-from sortie.config.values import Line, Script, choice, needs, whole
+from sortie.config.report import Finding
+from sortie.config.settings import AgentSettings
+from sortie.config.values import Line, PathText, Script, choice, needs, whole
 
 DEFAULT_COMMAND = "claude"
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from sortie import agents
 from sortie.agents import AgentAdapter, AgentLook, SessionParams
 from sortie.agents.launch import resolve_command
-from sortie.config import Settings
+from sortie.config.settings import Settings
 from sortie.model import AgentError, RunId
 from sortie.model.checks import Check, CheckResult, failed, passed, warned
 from sortie.model.secrets import SHORTEST_CREDENTIAL

@@ -9,7 +9,7 @@ from functools import partial
 import trio
 
 from sortie import agents
-from sortie.config import Settings
+from sortie.config.settings import Settings
 from sortie.daemon.doctor.agent import agent_checks, key_values
 from sortie.daemon.doctor.checkup import Diagnosis, Tell, run_checks, skipped, without_secrets
 from sortie.daemon.doctor.machine import machine_checks
@@ -23,7 +23,7 @@ from sortie.model import SortieError, WorkflowError
 from sortie.model.checks import failed, passed, warned
 from sortie.telemetry.log import configure
 from sortie.transports.local import LocalTransport
-from sortie.workflow import Workflow
+from sortie.workflow.loader import Workflow
 from sortie.workspaces import helper_env
 
 PARTS = ("machine", "agent", "tracker")

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from sortie import agents
 from sortie.agents.launch import resolve_command
-from sortie.config import Isolation, Settings
+from sortie.config.settings import Isolation, Settings
 from sortie.daemon.doctor.checkup import Diagnosis, Tell, run_checks
 from sortie.daemon.doctor.machine import GIGABYTE, LITTLE_ROOM
 from sortie.daemon.doctor.programs import HostProbe, probe

@@ -11,7 +11,7 @@ from contextlib import suppress
 
 import psutil
 
-from sortie.config import Settings
+from sortie.config.settings import Settings
 from sortie.daemon.endpoint_file import read_endpoint
 from sortie.model import SortieError
 from sortie.model.checks import CheckResult, failed, passed, warned

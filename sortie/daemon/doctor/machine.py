@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 
-from sortie.config import Isolation, Settings
+from sortie.config.settings import Isolation, Settings
 from sortie.daemon.disk_space import places_of, room_at
 from sortie.daemon.doctor.limits import DaemonLimits
 from sortie.daemon.doctor.programs import Answered, answer_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sortie.config import TrackerSettings
+from sortie.config.settings import TrackerSettings
 from sortie.daemon.doctor.checkup import Diagnosis, Tell, remedy_of, run_checks
 from sortie.daemon.tracker import FreshSightings, open_tracker, states_of
 from sortie.daemon.tracker_status import unnamed_states
@@ -14,7 +14,7 @@ from sortie.model.checks import Check, CheckResult, failed, passed, warned
 from sortie.model.natural_order import natural_key
 from sortie.orchestrator.guarded_tracker import GuardedTracker
 from sortie.telemetry.log import LogSink
-from sortie.workflow import Workflow
+from sortie.workflow.loader import Workflow
 
 
 async def look_at_tracker(workflow: Workflow, environ: Mapping[str, str], tell: Tell) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-from sortie.config import PathText
+from sortie.config.values import PathText
 from sortie.trackers import Capability, Tracker, TrackerAdapter, TrackerContext
 
 

@@ -9,7 +9,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from sortie.config import Finding, TrackerSettings
+from sortie.config.report import Finding
+from sortie.config.settings import TrackerSettings
 from sortie.config.values import Frozen, Limits, State, milliseconds, whole
 from sortie.model import state_key
 from sortie.model.addresses import is_loopback

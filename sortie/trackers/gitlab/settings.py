@@ -8,8 +8,9 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, PlainSerializer, StrictBool
 
-from sortie.config import Finding, Frozen, TrackerSettings
-from sortie.config.values import Script, choice, whole
+from sortie.config.report import Finding
+from sortie.config.settings import TrackerSettings
+from sortie.config.values import Frozen, Script, choice, whole
 from sortie.documents import Path
 from sortie.model import state_key
 from sortie.trackers.endpoints import endpoint_findings, named_states

@@ -10,8 +10,9 @@ from urllib.parse import SplitResult
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from sortie.config import Finding, Frozen, TrackerSettings
-from sortie.config.values import choice
+from sortie.config.report import Finding
+from sortie.config.settings import TrackerSettings
+from sortie.config.values import Frozen, choice
 from sortie.trackers.endpoints import PATH as ENDPOINT_PATH
 from sortie.trackers.endpoints import endpoint_findings, is_endpoint, split_endpoint
 from sortie.trackers.jira.jql import flaw_of

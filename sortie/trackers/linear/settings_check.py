@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 from typing import Any
 
-from sortie.config import Finding, TrackerSettings
+from sortie.config.report import Finding
+from sortie.config.settings import TrackerSettings
 from sortie.trackers.endpoints import endpoint_findings
 
 _TEAM_KEY = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")

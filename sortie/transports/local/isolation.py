@@ -10,7 +10,7 @@ import os
 
 from msgspec import Struct
 
-from sortie.config import Isolation
+from sortie.config.settings import Isolation
 from sortie.model import SortieError
 from sortie.resources.prctl import is_subreaper
 from sortie.transports.local.cgroups import RunGroups

@@ -16,7 +16,7 @@ from typing import Literal, TypeGuard
 
 import trio
 
-from sortie.config import Isolation
+from sortie.config.settings import Isolation
 from sortie.model import (
     HostError,
     HostTrouble,

@@ -11,7 +11,7 @@ from sortie.agents.claude_code import ADAPTER
 from sortie.agents.claude_code.settings import ClaudeCodeSettings
 from sortie.daemon.workflow_file import schemas
 from sortie.model import WorkflowError
-from sortie.workflow import Workflow, load
+from sortie.workflow.loader import Workflow, load
 
 BYPASS = {"permission_mode": "bypassPermissions"}
 

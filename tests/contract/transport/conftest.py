@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sortie.config import Isolation
+from sortie.config.settings import Isolation
 from sortie.model import LOCAL, RunId
 from sortie.transports import Transport
 from sortie.transports.ssh.asyncio_thread import open_asyncio_thread

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sortie.kiro.simulator.actions import ActionError, set_state, write_file
-from sortie.workflow import with_status_instructions
+from sortie.workflow.prompts import with_status_instructions
 from tests.kiro.simulator.conftest import Simulator
 from tests.workflow.sample import context
 

@@ -15,7 +15,7 @@ import trio
 from sortie.model import Issue, IssueId
 from sortie.scheduler import events as ev
 from sortie.worker import prompt
-from sortie.workflow import Prompt, PromptContext
+from sortie.workflow.prompts import Prompt, PromptContext
 from tests.sim.system.determinism import run_seeded
 from tests.sim.system.plug import Plug
 from tests.sim.system.schedule import Schedule

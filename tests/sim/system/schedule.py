@@ -7,7 +7,7 @@ from random import Random
 
 import trio
 
-from sortie.config import Settings
+from sortie.config.settings import Settings
 from sortie.model import Blocker, IssueId, TrackerErrorKind, TransportError
 from sortie.orchestrator import Orchestrator
 from sortie.scheduler import Decision, policy_of

@@ -11,7 +11,7 @@ from uuid import UUID
 
 import trio
 
-from sortie.config import Settings
+from sortie.config.settings import Settings
 from sortie.facts import Fact
 from sortie.model import Issue, StoreError, WorkspaceError
 from sortie.orchestrator import Orchestrator, OrchestratorContext
@@ -20,7 +20,7 @@ from sortie.orchestrator.guarded_tracker import GuardedTracker
 from sortie.orchestrator.recovery import Recovery, recover
 from sortie.scheduler import Decision, Memory, policy_of, run_ids
 from sortie.worker import RunContext
-from sortie.workflow import Prompt
+from sortie.workflow.prompts import Prompt
 from sortie.workspaces import Secrets, Workspaces
 from tests.sim.system.account import Account
 from tests.sim.system.agent import Moods, SimAgent

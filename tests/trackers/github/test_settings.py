@@ -8,7 +8,7 @@ import pytest
 
 from sortie.daemon.workflow_file import schemas
 from sortie.model import WorkflowError
-from sortie.workflow import load
+from sortie.workflow.loader import load
 
 GOOD = """\
 ---

@@ -11,7 +11,7 @@ from sortie.daemon.workflow_file import schemas
 from sortie.model import TrackerError, TrackerErrorKind, WorkflowError
 from sortie.testing.tracker import context_of
 from sortie.trackers.jira import ADAPTER
-from sortie.workflow import load
+from sortie.workflow.loader import load
 
 WORKFLOW = """\
 ---

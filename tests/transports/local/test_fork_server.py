@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from sortie.config import Isolation
+from sortie.config.settings import Isolation
 from sortie.model import SortieError, TransportError
 from sortie.transports import Command, Exit
 from sortie.transports.local import (

@@ -5,7 +5,7 @@ import sys
 
 import trio
 
-from sortie.config import Isolation
+from sortie.config.settings import Isolation
 from sortie.transports import Command
 from sortie.transports.ssh.asyncio_thread import open_asyncio_thread
 from sortie.transports.ssh.connection_pool import ConnectionPool

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from sortie.config import Isolation
+from sortie.config.settings import Isolation
 from sortie.model import HostError, ProcessesLeft, RunId
 from sortie.transports import Command
 from sortie.transports.ssh.asyncio_thread import AsyncioThread

@@ -14,7 +14,7 @@ import psutil
 import pytest
 import trio
 
-from sortie.config import Isolation
+from sortie.config.settings import Isolation
 from sortie.model import HostError, RunId
 from sortie.transports import Command, Exit, Stdin
 from sortie.transports.ssh.namespaces import WAYS, Namespaces, NoNamespaces, read_probe
