@@ -11,7 +11,7 @@ import json
 import time
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, ValidationError, convert
 
 from sortie import __version__
 from sortie.cli.discovery import DaemonPlace, NoDaemon
@@ -178,10 +178,8 @@ def _converse(
 
 def understood(kind: type[_T], document: Any) -> _T:
     """Return an answer as the view that it was made from. Raises SortieError where it is none."""
-    from pydantic import TypeAdapter, ValidationError
-
     try:
-        return TypeAdapter(kind).validate_python(document)
+        return convert(document, kind)
     except ValidationError as error:
         raise SortieError(
             f"the daemon's answer is not one of {kind.__name__} of version {__version__}; use the"

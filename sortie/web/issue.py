@@ -9,19 +9,28 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Literal
-
-from pydantic import PlainSerializer, WithJsonSchema
+from typing import Annotated, Any, Literal
 
 from sortie.model.numbers import number_text
 from sortie.model.times import rfc3339
 from sortie.web.runs import RunView
 
-Time = Annotated[
-    datetime,
-    PlainSerializer(rfc3339, return_type=str),
-    WithJsonSchema({"type": "string", "format": "date-time"}, mode="serialization"),
-]
+
+class _TimeAsText:
+    """Has pydantic write a time as RFC 3339; commands that only read views are spared pydantic."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        from pydantic import PlainSerializer
+
+        return PlainSerializer(rfc3339, return_type=str).__get_pydantic_core_schema__(
+            source, handler
+        )
+
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, str]:
+        return {"type": "string", "format": "date-time"}
+
+
+Time = Annotated[datetime, _TimeAsText()]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

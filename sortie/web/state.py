@@ -10,9 +10,6 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
 
-from pydantic import TypeAdapter
-from pydantic_core import PydanticSerializationError
-
 from sortie.web.issue import (
     BudgetView,
     CandidateView,
@@ -179,14 +176,19 @@ class StateView:
 
 def to_json(view: object, only: set[str] | None = None) -> bytes:
     """Write a view, or only these of its fields, as JSON in UTF-8."""
+    from pydantic_core import PydanticSerializationError
+
     kind: Any = type(view)
     adapter = _adapter(kind)
     try:
-        return adapter.dump_json(view, include=only)
+        written: bytes = adapter.dump_json(view, include=only)
     except PydanticSerializationError:  # a lone surrogate, as file names may hold
         return json_bytes(adapter.dump_python(view, mode="json", include=only))
+    return written
 
 
 @cache
-def _adapter(kind: Any) -> TypeAdapter[Any]:
+def _adapter(kind: Any) -> Any:
+    from pydantic import TypeAdapter
+
     return TypeAdapter(kind)
