@@ -11,7 +11,7 @@ import hypothesis
 import pytest
 from _pytest.terminal import TerminalReporter
 
-from sortie.workflow import work_trees
+from sortie.workflow import loader
 from tests.skipped import FULL, lines_about
 
 MOST = 4
@@ -69,11 +69,9 @@ def _no_work_tree_around(tmp_path_factory: pytest.TempPathFactory) -> Iterator[N
     ``sortie validate`` warns of workspaces in a work tree, and tests compare all that it says.
     """
     base = Path(os.path.realpath(tmp_path_factory.getbasetemp()))
-    around, has_git = {base, *base.parents}, work_trees._has_git
+    around, has_git = {base, *base.parents}, loader._has_git
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(
-            work_trees, "_has_git", lambda place: place not in around and has_git(place)
-        )
+        patched.setattr(loader, "_has_git", lambda place: place not in around and has_git(place))
         yield
 
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from importlib.resources import files
 from pathlib import Path
 from shlex import quote
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import quote as quote_url
+
+from msgspec import Struct
 
 from sortie.cli.arguments import (
     DEFAULT_WORKFLOW,
@@ -20,8 +24,54 @@ from sortie.cli.new_files import write_new
 from sortie.cli.output import Format, emit, emit_json, note, one_line
 from sortie.cli.parameters import option
 from sortie.cli.schema import schema_text
-from sortie.cli.starter import Starter, starter
 from sortie.model import SortieError
+
+if TYPE_CHECKING:
+    from sortie.adapters import Adapters
+
+_AGENT = "agent:"
+
+
+class Starter(Struct, frozen=True, kw_only=True):
+    """A workflow file to begin with; ``first`` is what is to be done before it is of use."""
+
+    text: str
+    first: Sequence[str]
+
+
+def starter(agent: str, tracker: str) -> Starter:
+    """Return the workflow file for these kinds. Raises SortieError where one is not there."""
+    from sortie.agents import ADAPTERS as agents
+    from sortie.trackers import ADAPTERS as trackers
+
+    of_tracker, for_tracker = _lines(trackers, "tracker", tracker)
+    of_agent, for_agent = _lines(agents, "agent", agent)
+    head, _, block = of_agent.partition("\n\n")
+    command = head.removeprefix(_AGENT).strip("\n")
+    parts = {
+        "@TRACKER@": of_tracker or f"tracker:\n  kind: {tracker}",
+        "  kind: @AGENT@": "\n".join(part for part in (f"  kind: {agent}", command) if part),
+        "@BLOCK@\n": f"\n{block}\n" if block else "",
+    }
+    text = files("sortie.cli").joinpath("starter.md").read_text(encoding="utf-8")
+    for mark, part in parts.items():
+        text = text.replace(mark, part)
+    return Starter(text=text, first=(*for_tracker, *for_agent))
+
+
+def _lines(adapters: Adapters[Any], option: str, kind: str) -> tuple[str, Sequence[str]]:
+    """Return the settings of a kind, "" of one that has none to offer, and what to do first."""
+    try:
+        adapters.load(kind)
+    except LookupError as error:
+        raise SortieError(f"--{option} {kind}: {error.args[0]}") from error
+    if kind not in adapters.built_in:
+        return "", ()
+    folder = files(f"sortie.{option}s").joinpath(kind.replace("-", "_"))
+    lines = folder.joinpath("starter.yaml").read_text(encoding="utf-8").splitlines()
+    first = [line.removeprefix("# ") for line in lines if line.startswith("# ")]
+    return "\n".join(line for line in lines if not line.startswith("# ")), first
+
 
 _SCHEMA = "WORKFLOW.schema.json"
 _FILES = "file"  # the tracker whose issues are made by hand

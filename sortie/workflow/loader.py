@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -20,7 +21,23 @@ from sortie.workflow.files import FileRefused, read_text
 from sortie.workflow.front_matter import split_workflow
 from sortie.workflow.prompts import Prompt
 from sortie.workflow.surroundings import surroundings
-from sortie.workflow.work_trees import work_tree_around
+
+
+def work_tree_around(directory: Path) -> Path | None:
+    """Return the top of the innermost git work tree that holds a directory, None where none does.
+
+    The directory need not exist. A ``.git`` of its own counts too.
+    """
+    real = Path(os.path.realpath(directory))
+    return next((place for place in (real, *real.parents) if _has_git(place)), None)
+
+
+def _has_git(place: Path) -> bool:
+    try:
+        return os.path.lexists(place / ".git")
+    except (OSError, ValueError):
+        return False
+
 
 _ROOT_VARIABLE = "SORTIE_WORKSPACE_ROOT"
 

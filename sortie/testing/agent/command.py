@@ -14,16 +14,56 @@ from enum import StrEnum
 from pathlib import Path
 
 import trio
+from msgspec.structs import asdict
 
 from sortie.agents import ADAPTERS, AgentAdapter
 from sortie.model import LOCAL, SortieError
+from sortie.model.texts import NOT_ON_A_LINE, cut
 from sortie.testing.agent.check import CHECKS
 from sortie.testing.agent.place import AgentHost, open_host, this_machine
-from sortie.testing.agent.report import as_json, heading, row, summary
 from sortie.testing.agent.run import Conformance, failed
 from sortie.testing.agent.scenarios import SCENARIOS, Scenarios, plain_scenarios, read_scenarios
-from sortie.testing.checks import CheckVerdict
+from sortie.testing.checks import CheckVerdict, Status
 from sortie.transports.ssh.settings import SshSettings
+
+_REASON = 500  # characters
+_STATUS = max(len(status) for status in Status)
+
+
+def heading() -> str:
+    """Return the table's first row."""
+    return f"{'result':<{_STATUS}}  {'check':<{_width()}}  seconds  promise"
+
+
+def row(verdict: CheckVerdict) -> str:
+    """Return a verdict as a row, with the reason below it where it did not pass."""
+    line = f"{verdict.status:<{_STATUS}}  {verdict.check:<{_width()}}  {verdict.seconds:7.2f}"
+    reason = f"\n{'':{_STATUS}}  {_on_a_line(verdict.reason)}" if verdict.reason else ""
+    return f"{line}  {verdict.promise}{reason}"
+
+
+def summary(verdicts: Sequence[CheckVerdict]) -> str:
+    """Return how many checks came to what."""
+    counts = {status: sum(v.status is status for v in verdicts) for status in Status}
+    return ", ".join(f"{count} {status}" for status, count in counts.items())
+
+
+def as_json(kind: str, host: str, verdicts: Sequence[CheckVerdict]) -> str:
+    """Return the verdicts as one object, with the counts."""
+    counts = {
+        status.replace(" ", "_"): sum(v.status is status for v in verdicts) for status in Status
+    }
+    rows = [asdict(verdict) for verdict in verdicts]
+    return json.dumps({"kind": kind, "host": host, **counts, "checks": rows}, indent=2)
+
+
+def _width() -> int:
+    return max(map(len, CHECKS))
+
+
+def _on_a_line(text: str) -> str:
+    return NOT_ON_A_LINE.sub(" ", cut(text, _REASON))
+
 
 EXIT_FAILED, EXIT_USAGE, EXIT_BLOCKED = 1, 2, 3
 _WIDTH = 28

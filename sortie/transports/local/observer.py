@@ -23,7 +23,6 @@ from sortie.resources.prctl import is_subreaper
 from sortie.resources.register import not_known
 from sortie.transports.local.child_process import ChildProcess
 from sortie.transports.local.command_trees import CommandTrees
-from sortie.transports.local.own_children import own_children
 from sortie.transports.local.process_table import (
     ProcessInfo,
     ProcessTable,
@@ -32,6 +31,44 @@ from sortie.transports.local.process_table import (
     read_process_table,
     read_processes,
 )
+
+_TASKS = "/proc/self/task"
+_LISTING_TRIES = 10
+_CHUNK = 1 << 16  # bytes
+
+
+def own_children() -> frozenset[int] | None:
+    """Return the pids of this process's children, zombies too; None where that is not known.
+
+    Those of other threads than the leader are not among them, as long as these threads live.
+    It is not known where the kernel has no such listing, or for a shortage. Takes some 0.02 ms.
+    """
+    try:
+        before = _listing()
+        for _ in range(_LISTING_TRIES):
+            after = _listing()
+            if before == after or before <= after:
+                return frozenset(int(pid) for pid in before)
+            before = after
+    except (OSError, ValueError):
+        return None
+    return None
+
+
+def _listing() -> frozenset[bytes]:
+    return frozenset(_read(f"{_TASKS}/{os.getpid()}/children").split())
+
+
+def _read(path: str) -> bytes:
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        said = b""
+        while chunk := os.read(fd, _CHUNK):
+            said += chunk
+        return said
+    finally:
+        os.close(fd)
+
 
 # Looking at processes must not wait behind the removal of a large directory, so it has threads
 # of its own. A thread that hangs in the kernel is abandoned, hence more than one.

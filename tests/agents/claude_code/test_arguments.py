@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sortie.agents.claude_code.arguments import turn
+from sortie.agents.claude_code.agent import turn
 from sortie.agents.claude_code.settings import ClaudeCodeSettings
 from sortie.model.invocation import PROMPT_ARGUMENT_LIMIT, Invocation
 from tests.agents.claude_code.reading import ID

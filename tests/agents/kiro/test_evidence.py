@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sortie.agents.kiro.evidence import TOLD_TOOLS, events_of
+from sortie.agents.kiro.traced_session import TOLD_TOOLS, events_of
 from sortie.kiro.conversations import (
     KiroUsage,
     ModelAnswer,

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from sortie.agents.exits import Failure
-from sortie.agents.kiro.reader import KiroReader
+from sortie.agents.kiro.agent import KiroReader
 from sortie.model import ErrorKind
 from sortie.model.turns import Notification, Usage
 

@@ -10,7 +10,7 @@ from trio.testing import MockClock
 
 from sortie.agents.claude_code.reader import ClaudeReader
 from sortie.agents.claude_code.tokens import TokenLedger
-from sortie.agents.kiro.reader import KiroReader
+from sortie.agents.kiro.agent import KiroReader
 from sortie.agents.output import AgentOutput
 from sortie.lines import RawLineSplitter
 from sortie.model.turns import AgentEvent, ErrorsWritten, Notification

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import uuid
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -166,7 +167,7 @@ async def test_a_killed_daemons_processes_are_known_by_their_cgroup(
         stranger.kill()
 
     assert (before, after, spared) == ([True], [False], True)
-    assert ended == 2  # with the shell that told of it
+    assert ended >= 2  # with the shell that told of it, and perhaps what that had started last
 
 
 @requires_cgroups
@@ -210,7 +211,8 @@ async def test_a_cgroup_that_goes_bad_takes_nothing_away(
             cgroup = await until_in(groups, process.identity.pid)
             await until_in(groups, pid)
             for one in members(f"{groups.directory}/{os.path.basename(cgroup)}"):
-                files_module.move(one, os.path.dirname(groups.directory))
+                with suppress(ProcessLookupError):  # the shell between the two has ended
+                    files_module.move(one, os.path.dirname(groups.directory))
             assert remove(f"{groups.directory}/{os.path.basename(cgroup)}")
 
     assert not is_alive(pid)

@@ -18,8 +18,12 @@ from sortie.transports.local import become_subreaper
 from sortie.transports.local import observer as observer_module
 from sortie.transports.local.child_process import ChildProcess
 from sortie.transports.local.command_trees import CommandTrees
-from sortie.transports.local.observer import OBSERVE_EVERY, Observer, SharedObservation
-from sortie.transports.local.own_children import own_children
+from sortie.transports.local.observer import (
+    OBSERVE_EVERY,
+    Observer,
+    SharedObservation,
+    own_children,
+)
 from sortie.transports.local.process_table import ProcessTable, read_processes
 
 

@@ -14,8 +14,8 @@ import trio
 from sortie.resources.prctl import is_subreaper
 from sortie.transports import Command
 from sortie.transports.local import become_subreaper, plain_fork_server
-from sortie.transports.local import own_children as own_children_module
-from sortie.transports.local.own_children import own_children
+from sortie.transports.local import observer as own_children_module
+from sortie.transports.local.observer import own_children
 from sortie.transports.local.spawn import spawn
 from tests.transports.former import ESCAPE, killed_at_last, without_adoption
 
