@@ -12,7 +12,7 @@ import trio
 from sortie.daemon.stop_deadline import LAST_SWEEP, StopDeadline
 from sortie.facts import Fact, PollCompleted
 from sortie.model import RunId, TransportError
-from sortie.model.natural_order import natural_key
+from sortie.model.issues import natural_key
 from sortie.orchestrator import Orchestrator
 from sortie.scheduler import Snapshot
 from sortie.telemetry import Publish, facts

@@ -12,7 +12,7 @@ from sortie.config.settings import TrackerSettings
 from sortie.daemon.tracker import states_of
 from sortie.daemon.wall_time import wall_time
 from sortie.model import Issue, state_key
-from sortie.model.natural_order import natural_key
+from sortie.model.issues import natural_key
 from sortie.orchestrator.guarded_tracker import GuardedTracker
 from sortie.trackers import Overview, RateBudget
 from sortie.web.issue import BudgetView

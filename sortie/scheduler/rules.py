@@ -13,7 +13,7 @@ from sortie.model import (
     content_of,
     same_state,
 )
-from sortie.model.natural_order import NaturalKey, natural_key
+from sortie.model.issues import NaturalKey, natural_key
 from sortie.scheduler.policy import Policy
 
 RETRY_BASE = 10.0

@@ -11,10 +11,9 @@ from sortie.workspaces.environment import (
 )
 from sortie.workspaces.git_work import GitWork, git_head, work_since
 from sortie.workspaces.hooks import HookOutcome, HookResult, run_hook
-from sortie.workspaces.keys import workspace_key
 from sortie.workspaces.unsaved_work import unsaved_work
 from sortie.workspaces.workspace_files import STATUS_FILE
-from sortie.workspaces.workspaces import Workspace, Workspaces
+from sortie.workspaces.workspaces import Workspace, Workspaces, workspace_key
 
 __all__ = [
     "STATUS_FILE",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sortie.model.natural_order import natural_key
+from sortie.model.issues import natural_key
 
 LONG = "a-" + "9" * 5000
 

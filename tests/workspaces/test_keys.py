@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sortie.model import WorkspaceError
 from sortie.workspaces import workspace_key
-from sortie.workspaces.keys import KEY_LIMIT
+from sortie.workspaces.workspaces import KEY_LIMIT
 
 identifiers = st.text(min_size=1, max_size=40).filter(lambda text: text not in (".", ".."))
 

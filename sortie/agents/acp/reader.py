@@ -32,7 +32,7 @@ from sortie.agents.acp.tools import AcpToolCalls, EarlierCalls
 from sortie.agents.acp.usage import UsageReader
 from sortie.agents.acp.verdict import INJECTED, TurnEvidence
 from sortie.agents.exits import Failure
-from sortie.agents.last_answer import LastAnswer
+from sortie.agents.output import LastAnswer
 from sortie.lines import strip_escapes
 from sortie.model import ErrorKind
 from sortie.model.hiding import repr_without

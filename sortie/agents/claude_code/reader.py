@@ -15,7 +15,7 @@ from sortie.agents.claude_code.outcome import Outcome
 from sortie.agents.claude_code.tokens import TokenCounts, TokenLedger
 from sortie.agents.claude_code.tools import ClaudeToolCalls
 from sortie.agents.exits import Failure
-from sortie.agents.last_answer import LastAnswer
+from sortie.agents.output import LastAnswer
 from sortie.lines import strip_escapes
 from sortie.model.texts import start_of
 from sortie.model.turns import (

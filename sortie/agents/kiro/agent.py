@@ -12,8 +12,8 @@ from sortie.agents.exits import Failure
 from sortie.agents.kiro.credential import AUTHENTICATION_FAILED, CredentialCheck
 from sortie.agents.kiro.settings import DEFAULT_COMMAND, KiroSettings
 from sortie.agents.kiro.traced_session import THREADS, traced
-from sortie.agents.last_answer import LastAnswer
 from sortie.agents.launch import check_workspace, resolve_command
+from sortie.agents.output import LastAnswer
 from sortie.agents.turn_process import TurnCommand, turn_processes
 from sortie.kiro.headless.arguments import KEY_NAME, ChatOptions, chat
 from sortie.kiro.headless.trailer import TRAILER_PREFIX, Trailer, find_trailer

@@ -11,7 +11,7 @@ from sortie.daemon.tracker_status import unnamed_states
 from sortie.facts import AdapterCrashed, Fact
 from sortie.model import TrackerError
 from sortie.model.checks import Check, CheckResult, failed, passed, warned
-from sortie.model.natural_order import natural_key
+from sortie.model.issues import natural_key
 from sortie.orchestrator.guarded_tracker import GuardedTracker
 from sortie.telemetry.log import LogSink
 from sortie.workflow.loader import Workflow

@@ -10,7 +10,7 @@ import pytest
 import structlog.testing
 
 from sortie.model import IssueId
-from sortie.trackers.file import renames
+from sortie.trackers.file import issue_index as renames
 from tests.trackers.file.folders import Memory, make, names, one, write
 
 
