@@ -32,7 +32,16 @@ SEED = os.environ.get("SORTIE_CRASH_SEED")
 """The seed to play; without it the short game has one of its own, the long one the clock's."""
 
 
-EVERY_WAY = pytest.mark.parametrize("before", [HERE, *OTHER_WAYS])
+EVERY_WAY = pytest.mark.parametrize(
+    "before",
+    [
+        HERE,
+        *(
+            pytest.param(*way.values, marks=[*way.marks, pytest.mark.full], id=way.id)
+            for way in OTHER_WAYS
+        ),
+    ],
+)
 
 
 @EVERY_WAY

@@ -87,6 +87,9 @@ SYSTEM: dict[str, Plant] = {
 }
 
 
+pytestmark = pytest.mark.full  # it tries the simulation, which alone can change what it says
+
+
 @pytest.mark.parametrize("plant", SCHEDULER.values(), ids=SCHEDULER.keys())
 def test_the_days_of_the_scheduler_find_a_mistake(
     plant: Plant, monkeypatch: pytest.MonkeyPatch
