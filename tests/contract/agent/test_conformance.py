@@ -10,7 +10,6 @@ from sortie.agents import ADAPTERS
 from sortie.testing.agent import CHECKS
 from tests.contract.agent.kinds import FOLDERS, require_kept
 
-
 SHORT = ("start.", "turn.", "end.")
 """What tells whether the kit can hold an example of the pages; the rest of it with --full only."""
 
