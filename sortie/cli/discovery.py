@@ -1,9 +1,4 @@
-"""Find the daemon of a workflow file, also while the file is broken: that is when it is looked for.
-
-Rule 1: a daemon is believed in only while the very process that wrote of itself lives here, or
-holds the lock of the database: in a container the boot's id, by which processes are known again,
-may be another one for the daemon's unit than for a shell.
-"""
+"""Find the daemon of a workflow file, also while the file is broken: then it is looked for."""
 
 from __future__ import annotations
 
@@ -19,9 +14,10 @@ from sortie.daemon.endpoint_file import (
     DaemonEndpoint,
     NoEndpointFile,
     endpoint_path,
+    is_at_work,
     read_endpoint,
 )
-from sortie.daemon.locks import database_lock_path, holder_of, holding_pid
+from sortie.daemon.locks import database_lock_path, holder_of
 from sortie.model import SortieError
 from sortie.workflow.database_path import database_path
 
@@ -56,10 +52,10 @@ class DaemonPlace(Struct, frozen=True, kw_only=True):
                 f"the daemon of {self.source.workflow} ({who}) is on the machine {endpoint.host},"
                 " and can be asked only there"
             )
-        lock = database_lock_path(self.db_path)
-        if not endpoint.is_alive() and holding_pid(lock) != endpoint.process.pid:
+        if not is_at_work(self.db_path, endpoint):
             raise self._none(
-                f" the last one ({who}) ended without taking its leave: nobody holds {lock};"
+                f" the last one ({who}) ended without taking its leave: nobody holds"
+                f" {database_lock_path(self.db_path)};"
             )
         return endpoint
 

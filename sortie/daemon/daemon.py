@@ -10,6 +10,7 @@ from contextlib import suppress
 from uuid import uuid4
 
 import trio
+from msgspec.structs import replace
 
 from sortie import __version__, trackers
 from sortie.daemon.daemon_view import DaemonView
@@ -85,6 +86,7 @@ class Daemon:
         ]
         self._view: DaemonView | None = None
         self._host_isolation: Callable[[], tuple[str, ...]]
+        self._isolation = IsolationInForce()
         self._tracker: GuardedTracker
         self._reloader: Reloader | None = None
         self._shortages = published_shortages(self._publish)
@@ -98,6 +100,7 @@ class Daemon:
         """Recover, work until asked to stop, and return the exit code."""
         environ = self._options.environ
         self._on_crash = guards.watchdog.leave_within
+        self._isolation = isolation
         if not isolation.namespaces and isolation.mark is None and sys.platform == "linux":
             self._publish(facts.HostNoticed(host=LOCAL, message=UNMARKED))
         if isolation.groups is not None and isolation.groups.limits != AgentLimits():
@@ -198,7 +201,11 @@ class Daemon:
     async def _write_endpoint_file(self, url: str | None) -> EndpointFile:
         """Let commands find this daemon; it works without that, too."""
         workflow = self._workflow
-        endpoint = endpoint_of_this_process(url, self._token, str(workflow.path))
+        endpoint = replace(
+            endpoint_of_this_process(url, self._token, str(workflow.path)),
+            isolation=self._isolation.detail,
+            isolation_refused=self._isolation.refused,
+        )
         file = EndpointFile(workflow.settings.db_path, endpoint)
         try:
             await run_in_thread(file.write)

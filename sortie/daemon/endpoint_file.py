@@ -2,7 +2,10 @@
 
 Rule 1: the file holds the token, so only its owner can read it, from its first byte on.
 Rule 2: it is replaced whole, no link in its place is followed, and only its writer removes it.
-Rule 3: a later process with the same pid is not taken for the daemon.
+Rule 3: a later process with the same pid is not taken for the daemon. A daemon is believed in while
+the very process that wrote of itself lives here, or holds the lock of the database: in a container
+the boot's id, by which processes are known again, may be another one for the daemon's unit than for
+a shell.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ import psutil
 from msgspec import Struct
 
 from sortie import __version__
+from sortie.daemon.locks import database_lock_path, holding_pid
 from sortie.model import ProcessIdentity, SortieError
 from sortie.model.hiding import repr_without
 from sortie.resources.descriptors import own
@@ -38,7 +42,11 @@ class UnreadableEndpointFile(SortieError):
 
 
 class DaemonEndpoint(Struct, frozen=True, kw_only=True):
-    """How to reach a daemon; ``url`` and ``token`` are None where it has no HTTP server."""
+    """How to reach a daemon; ``url`` and ``token`` are None where it has no HTTP server.
+
+    ``isolation`` says what ends the processes of its runs on this machine, None where the daemon
+    has not told; ``isolation_refused`` where namespaces are wanted and not had.
+    """
 
     url: str | None
     token: str | None
@@ -47,6 +55,8 @@ class DaemonEndpoint(Struct, frozen=True, kw_only=True):
     host: str
     version: str
     workflow: str
+    isolation: str | None = None
+    isolation_refused: bool = False
 
     __repr__ = repr_without("token")
 
@@ -71,6 +81,13 @@ def is_running(process: ProcessIdentity) -> bool:
 def endpoint_path(db_path: str) -> str:
     """Return the path of the endpoint file of a database's daemon."""
     return f"{db_path}.daemon"
+
+
+def is_at_work(db_path: str, endpoint: DaemonEndpoint) -> bool:
+    """Tell whether a database's daemon, which left word there, still runs on this machine."""
+    if not endpoint.is_here():
+        return False
+    return endpoint.is_alive() or holding_pid(database_lock_path(db_path)) == endpoint.process.pid
 
 
 def endpoint_of_this_process(url: str | None, token: str | None, workflow: str) -> DaemonEndpoint:
@@ -177,6 +194,8 @@ def _encoded(endpoint: DaemonEndpoint) -> bytes:
         "host": endpoint.host,
         "version": endpoint.version,
         "workflow": endpoint.workflow,
+        "isolation": endpoint.isolation,
+        "isolation_refused": endpoint.isolation_refused,
     }
     return json.dumps(document, indent=2).encode() + b"\n"
 
@@ -190,6 +209,7 @@ def _decoded(content: bytes) -> DaemonEndpoint:
     started_at = datetime.fromisoformat(_text(document["started_at"]))
     if started_at.tzinfo is None:
         raise ValueError("a time without a zone")
+    isolation = document.get("isolation")  # which earlier versions have not told
     return DaemonEndpoint(
         url=url,
         token=token,
@@ -200,6 +220,8 @@ def _decoded(content: bytes) -> DaemonEndpoint:
         host=_text(document["host"]),
         version=_text(document["version"]),
         workflow=_text(document["workflow"]),
+        isolation=None if isolation is None else _text(isolation),
+        isolation_refused=document.get("isolation_refused") is True,
     )
 
 

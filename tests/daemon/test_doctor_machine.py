@@ -10,10 +10,18 @@ from pathlib import Path
 
 import pytest
 import trio
+from msgspec.structs import replace
 
 from sortie.daemon.doctor import limits, machine
 from sortie.daemon.doctor.limits import DaemonLimits
-from sortie.daemon.doctor.machine import daemon_result, disk_result, git_result, port_result
+from sortie.daemon.doctor.machine import (
+    daemon_result,
+    disk_result,
+    git_result,
+    isolation_result,
+    port_result,
+)
+from sortie.daemon.endpoint_file import DaemonEndpoint, EndpointFile, endpoint_of_this_process
 from sortie.daemon.locks import database_lock
 from sortie.daemon.root_lock import RootLock
 from sortie.model import SortieError
@@ -198,3 +206,39 @@ async def test_cgroups_are_looked_for_and_not_made(
         "cgroup.controllers",
         "cgroup.procs",
     ]
+
+
+def endpoint_here(isolation: str, *, refused: bool) -> DaemonEndpoint:
+    """Return what a daemon leaves that is this process."""
+    endpoint = endpoint_of_this_process(url=None, token=None, workflow="w")
+    return replace(endpoint, isolation=isolation, isolation_refused=refused)
+
+
+@pytest.mark.parametrize("refused", [False, True])
+def test_the_isolation_of_the_daemon_at_work_is_told(tmp_path: Path, refused: bool) -> None:
+    """Its unit may forbid what a shell may do, or the other way round."""
+    settings = settings_of().model_copy(update={"db_path": str(tmp_path / "a.db")})
+    EndpointFile(settings.db_path, endpoint_here("it is so", refused=refused)).write()
+
+    found = isolation_result(settings)
+
+    assert found.sentence == "the daemon says that it is so"
+    assert found.outcome is (CheckOutcome.WARNING if refused else CheckOutcome.OK)
+    assert bool(found.remedy) == refused
+
+
+async def test_a_daemon_for_which_the_boot_has_another_id_is_looked_at(tmp_path: Path) -> None:
+    """As for a hardened unit in a container of systemd: it is known by the lock that it holds."""
+    settings = settings_of().model_copy(update={"db_path": str(tmp_path / "a.db")})
+    endpoint = endpoint_here("it is so", refused=False)
+    other_boot = replace(endpoint.process, started_at=endpoint.process.started_at + 2**35)
+    EndpointFile(settings.db_path, replace(endpoint, process=other_boot)).write()
+    checked = DaemonLimits(settings)
+
+    without = await checked.files()
+    with database_lock(settings.db_path) as lock:
+        lock.ensure()
+        found = await checked.files(), isolation_result(settings)
+
+    assert without.sentence.startswith("a daemon started from here ")
+    assert [each.sentence.split(" ")[:2] for each in found] == [["the", "daemon"]] * 2

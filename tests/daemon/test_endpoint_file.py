@@ -76,6 +76,8 @@ def test_the_document_has_the_documented_fields(db_path: str) -> None:
         "host": OURS.host,
         "version": OURS.version,
         "workflow": "/p/WORKFLOW.md",
+        "isolation": None,
+        "isolation_refused": False,
     }
 
 

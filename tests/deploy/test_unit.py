@@ -92,14 +92,14 @@ def test_the_unit_is_hardened(tmp_path: Path) -> None:
 def test_the_page_tells_the_exposure(tmp_path: Path) -> None:
     """What systemd reckons of the unit of a user that the page makes, and of one below /home."""
     text = page("deploy.md")
-    told = re.search(r"of systemd (\d+) reckons it, is (\d\.\d), and (\d\.\d) where", text)
+    told = re.search(r"of systemd ([\d and]+) reckons it, is (\d\.\d), and (\d\.\d) where", text)
     home = re.search(r"^useradd .*--home-dir (\S+) sortie$", text, re.MULTILINE)
     assert told is not None
     assert home is not None
     version = subprocess.run(
         ["systemd-analyze", "--version"], capture_output=True, text=True, check=True
     ).stdout.split()[1]
-    if version != told[1]:
+    if version not in told[1].split(" and "):
         pytest.skip(f"the page tells what systemd {told[1]} reckons, and this is {version}")
 
     def exposure(home: str) -> str:

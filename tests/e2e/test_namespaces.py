@@ -64,6 +64,10 @@ async def test_a_daemon_for_which_the_boot_has_another_id_is_found(
     async with Daemon(place, nursery, command, port) as daemon:
         await daemon.ready()
         ran = await place.sortie("status")
+        looked = await place.sortie("doctor", "--format", "json")
 
     assert (ran.code, ran.err) == (0, "")
     assert "running, ready" in ran.out
+    told = {each["check"]: each["message"] for each in json.loads(looked.out)["checks"]}
+    assert told["machine.isolation"].startswith("the daemon says that ")
+    assert told["machine.files"].startswith("the daemon may have ")

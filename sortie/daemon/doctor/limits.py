@@ -12,7 +12,7 @@ from contextlib import suppress
 import psutil
 
 from sortie.config.settings import Settings
-from sortie.daemon.endpoint_file import read_endpoint
+from sortie.daemon.endpoint_file import is_at_work, read_endpoint
 from sortie.model import SortieError
 from sortie.model.checks import CheckResult, failed, passed, warned
 from sortie.resources import run_in_thread
@@ -77,8 +77,9 @@ class DaemonLimits:
         if await run_in_thread(_may_make_cgroups, pid):
             return passed(f"{whose} can give each program a cgroup of its own")
         return warned(
-            f"{whose} cannot make cgroups: what a killed daemon left running is searched for by"
-            " other means, from which a program can hide",
+            f"{whose} cannot make cgroups: agents have no limits of their own, and where there are"
+            " no PID namespaces, what a killed daemon left running is searched for by other means,"
+            " from which a program can hide",
             "run it as a service with Delegate=yes, as 'sortie service install' writes it",
         )
 
@@ -86,7 +87,7 @@ class DaemonLimits:
         """Return the pid of the daemon at work, else our own, and what it is called."""
         with suppress(SortieError):
             endpoint = read_endpoint(self._db_path)
-            if endpoint.is_here() and endpoint.is_alive():
+            if is_at_work(self._db_path, endpoint):
                 return endpoint.process.pid, "the daemon"
         return os.getpid(), "a daemon started from here"
 

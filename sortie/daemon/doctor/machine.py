@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 from sortie.config.settings import Isolation, Settings
 from sortie.daemon.disk_space import places_of, room_at
 from sortie.daemon.doctor.limits import DaemonLimits
 from sortie.daemon.doctor.programs import Answered, answer_of
-from sortie.daemon.endpoint_file import read_endpoint
+from sortie.daemon.endpoint_file import is_at_work, read_endpoint
 from sortie.daemon.locks import database_lock_path, holder_of
 from sortie.daemon.root_lock import root_lock_path
 from sortie.model import SortieError
@@ -52,7 +53,7 @@ def machine_checks(
         return await port_result(settings)
 
     async def isolation() -> CheckResult:
-        return await run_in_thread(isolation_result, settings.isolation)
+        return await run_in_thread(isolation_result, settings)
 
     limits = DaemonLimits(settings)
     return (
@@ -177,11 +178,18 @@ def _served(settings: Settings) -> CheckResult:
     return passed(f"the daemon listens on {url}" if url else "the daemon has no HTTP server")
 
 
-def isolation_result(wanted: Isolation) -> CheckResult:
-    """Start a program in a PID namespace, as a daemon that is started from here does; blocks.
+def isolation_result(settings: Settings) -> CheckResult:
+    """Tell what the daemon at work has found out, which as a service may be allowed less, or more.
 
-    A service may be allowed less, or more: /readyz tells what its daemon has.
+    Where none is, start a program in a PID namespace, as one that is started from here does;
+    blocks.
     """
+    with suppress(SortieError):
+        daemon = read_endpoint(settings.db_path)
+        if daemon.isolation is not None and is_at_work(settings.db_path, daemon):
+            said = f"the daemon says that {daemon.isolation}"
+            return warned(said, _ISOLATION_REMEDY) if daemon.isolation_refused else passed(said)
+    wanted = settings.isolation
     if wanted is Isolation.NONE:
         return passed("isolation is none: programs of runs get no PID namespaces")
     if not become_subreaper():
