@@ -108,6 +108,7 @@ def test_a_service_that_lacks_something_is_not_started(
     assert "SORTIE_POLLING_INTERVAL_MS, set in this shell" in left[2]
     assert left[3] == "left to do: start it then: systemctl --user start sortie.service"
     assert "'sudo loginctl enable-linger " in left[4]
+    assert "enabled sortie.service, which starts at your login\n" in ran.out
 
 
 def test_secrets_of_the_file_count_as_set(

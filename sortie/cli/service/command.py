@@ -46,6 +46,8 @@ class Installation:
         content = self.checked(plan)
         told = [self._write(content), *self._prepare_secrets(plan)]
         left = [*plan.notes, *self._missing(plan)]
+        lingering = [*self._lingering(plan.unit)]
+        starts = f"which starts {'at your login' if lingering else 'with the machine'}"
         if not self._systemd.runs():
             left.append(
                 f"systemd cannot be reached from here; where it can: {self._systemctl('enable')}"
@@ -54,13 +56,13 @@ class Installation:
             self._systemd.do("daemon-reload")
             if left:
                 self._systemd.do("enable", self._service)
-                told.append(f"enabled {self._service}, which starts with the machine")
+                told.append(f"enabled {self._service}, {starts}")
                 left.append(f"start it then: {self._systemctl('start')}")
             else:
                 self._systemd.do("enable", self._service)
                 self._systemd.do("restart", self._service)
-                told.append(f"enabled and started {self._service}, which starts with the machine")
-        left += self._lingering(plan.unit)
+                told.append(f"enabled and started {self._service}, {starts}")
+        left += lingering
         return [*told, *(f"left to do: {each}" for each in left), *self._next_steps(plan)]
 
     def would_remove(self) -> list[str]:
