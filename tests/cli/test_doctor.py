@@ -67,7 +67,7 @@ def test_where_all_is_well_each_check_is_a_line(cli: Cli, here: Path) -> None:
     lines = [line for line in ran.out.splitlines() if not line.startswith("->")]
     assert ran.code == 0
     assert [line.split()[1] for line in lines] == ALL
-    depends = ("machine.disk", "machine.files", "machine.processes", "machine.cgroups")
+    depends = [f"machine.{it}" for it in ("disk", "files", "processes", "isolation", "cgroups")]
     for line in lines:
         outcome, name, *_ = line.split()
         if name == "agent.program":  # the simulator

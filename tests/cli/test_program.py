@@ -48,7 +48,8 @@ def loaded_by(*arguments: str, code: int = 0) -> set[str]:
     return set(done.stderr.splitlines()[-1].split())
 
 
-LOOKING = ("pydantic", "dataclasses")
+LOOKING = ("pydantic", *(["dataclasses"] if sys.version_info < (3, 14) else []))
+"""Later versions load dataclasses for the colours of argparse."""
 SERVING = ("starlette", "hypercorn", "h11", "prometheus_client")
 RUNNING = ("trio", "asyncio", "asyncssh", "psutil", "sqlite3", "structlog", "sortie.scheduler")
 ASKING = ("httpx2", "httpcore2", "jwt", "cryptography", "sortie.trackers.http.client")

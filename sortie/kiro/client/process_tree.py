@@ -73,7 +73,14 @@ class TurnProcessTree:
             _mark_all(root, (mark, hard))
 
     def look(self) -> list[psutil.Process]:
-        """Return the living members; reads every process of the machine, some 0.05 ms each."""
+        """Return the living members; reads every process of the machine, some 0.05 ms each.
+
+        Where none is found it looks once more: the first look misses a child that is born while it
+        lasts, and whose parent ends before the parent's turn has come.
+        """
+        return self._look() or self._look()
+
+    def _look(self) -> list[psutil.Process]:
         parents: dict[int, int] = {}
         by_pid: dict[int, psutil.Process] = {}
         for process in psutil.process_iter():
