@@ -87,7 +87,7 @@ def no_threads(patch: pytest.MonkeyPatch) -> Iterator[ThreadLimit]:
                 while True:
                     trio.lowlevel.start_thread_soon(over.wait, lambda _: None)
             # An idle one may come back meanwhile from what an earlier test left behind.
-            patched.setattr(trio.lowlevel, "start_thread_soon", refuse_soon)
+            patched.setattr("trio._threads.start_thread_soon", refuse_soon)  # as trio calls it
             yield limit
         finally:
             over.set()
