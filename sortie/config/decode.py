@@ -27,7 +27,7 @@ from sortie.config.settings import (
     WorkspaceSettings,
 )
 from sortie.config.token_rates import TokenRate
-from sortie.config.values import HostPathText, PathText, choice
+from sortie.config.values import HostPathText, PathText, choice, whole
 from sortie.documents import Node
 from sortie.model import Problem
 
@@ -52,6 +52,9 @@ class WrittenWorkspace(Block):
 
     root: PathText | None = None
     keep_unpushed_days: DaysKept = WorkspaceSettings.model_fields["keep_unpushed_days"].default
+    keep_rescued_days: DaysKept = WorkspaceSettings.model_fields["keep_rescued_days"].default
+    max_bytes: Annotated[int, whole(0)] = 0
+    max_bytes_each: Annotated[int, whole(0)] = 0
 
 
 class _WrittenRemotely(WrittenWorkspace):

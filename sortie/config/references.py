@@ -23,6 +23,7 @@ class Lookup(Enum):
     WHOLE = auto()  # where the reference is the whole value
     ANYWHERE = auto()
     ONLY = auto()  # nothing but a reference is accepted
+    ONLY_OR_TRACKER = auto()  # as ONLY, or the word ``tracker``
     PATH = auto()  # as WHOLE; then ``~`` is expanded and a relative path made absolute
     HOST_PATH = auto()  # as PATH, but ``~`` stays: it is the home directory on a remote host
 
@@ -84,7 +85,8 @@ def _resolve_text(node: Node, lookup: Lookup, context: DecodeContext) -> Resolve
     text = node.value
     names = names_in(text)
     whole = _REFERENCE.fullmatch(text) is not None
-    if lookup is Lookup.ONLY and not whole:
+    is_only = lookup in (Lookup.ONLY, Lookup.ONLY_OR_TRACKER)
+    if is_only and not whole and (lookup is Lookup.ONLY or text != "tracker"):
         message = "needs a reference such as $TOKEN; the token itself must not stand in the file"
         return Resolved(None, wrong=[(node, message)])
     result = Resolved(node)

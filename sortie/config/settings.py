@@ -38,6 +38,7 @@ from sortie.config.values import (
     milliseconds,
     whole,
 )
+from sortie.model.git_urls import parse_git_url
 
 _freeze_rates: Callable[[Mapping[str, TokenRate]], Mapping[str, TokenRate]] = Frozen
 
@@ -64,6 +65,12 @@ class Isolation(StrEnum):
     """Always; where none can be had, nothing is started."""
     NONE = "none"
     """Never: for agents that need sudo, which fails in the namespace of an ordinary user."""
+
+
+def _git_address(text: str | None) -> str | None:
+    if text is not None:
+        parse_git_url(text)
+    return text
 
 
 class CommentSettings(Block):
@@ -104,6 +111,57 @@ class WorkspaceSettings(Block):
 
     root: PathText
     keep_unpushed_days: DaysKept = 14
+    keep_rescued_days: DaysKept = 30
+    max_bytes: Annotated[int, whole(0)] = 0
+    max_bytes_each: Annotated[int, whole(0)] = 0
+
+
+class RepositorySettings(Block):
+    """The git repository that agents work in; without ``url`` there is none.
+
+    ``branch`` and ``message`` are templates. ``no_change`` is ``hold``, ``handoff`` or a state.
+    """
+
+    url: Annotated[Line | None, AfterValidator(_git_address), Lookup.WHOLE] = None
+    base: Line | None = None
+    branch: Line = "sortie/{{ issue.identifier }}"
+    credential: Annotated[Literal["tracker"] | Secret | None, Lookup.ONLY_OR_TRACKER] = None
+    identity_file: PathText | None = None
+    submodules: bool = False
+    lfs: bool = False
+    author_name: Line = "Sortie"
+    author_email: Line = "sortie@localhost"
+    agent_pushes: bool = False
+    leftovers: Annotated[Literal["commit", "refuse"], choice("commit", "refuse")] = "commit"
+    message: Script = "{{ issue.identifier }}: {{ issue.title }}"
+    no_change: State = "hold"
+
+
+class VerifySettings(Block):
+    """Commands that have to succeed before the work of a run is delivered.
+
+    ``where`` they run is a clean clone of the commit, or the workspace. ``rounds`` is how often
+    the agent is asked to mend what fails.
+    """
+
+    commands: tuple[Script, ...] = ()
+    timeout: Annotated[float, milliseconds(1)] = Field(600.0, alias="timeout_ms")
+    where: Annotated[Literal["clean", "workspace"], choice("clean", "workspace")] = "clean"
+    rounds: Annotated[int, whole(0, 100)] = 3
+
+
+class ForgeSettings(Block):
+    """Where pull requests are opened, and what stands in them; ``title`` and ``body`` are
+    templates. ``auto`` takes the kind from ``repository.url``, and ``none`` opens none."""
+
+    kind: Line = "auto"
+    endpoint: Annotated[Line | None, Lookup.WHOLE] = None
+    title: Line = "{{ issue.identifier }}: {{ issue.title }}"
+    body: Script | None = None
+    draft: bool = False
+    labels: tuple[Line, ...] = ()
+    reviewers: tuple[Line, ...] = ()
+    assignees: tuple[Line, ...] = ()
 
 
 class HookSettings(Block):
@@ -207,6 +265,9 @@ class Settings(Block):
     tracker: TrackerSettings
     polling: PollingSettings = PollingSettings()
     workspace: WorkspaceSettings
+    repository: RepositorySettings = RepositorySettings()
+    verify: VerifySettings = VerifySettings()
+    forge: ForgeSettings = ForgeSettings()
     hooks: HookSettings = HookSettings()
     agent: AgentSettings = AgentSettings()
     worker: WorkerSettings = WorkerSettings()

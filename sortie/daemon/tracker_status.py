@@ -11,10 +11,10 @@ from msgspec import Struct
 from sortie.config.settings import TrackerSettings
 from sortie.daemon.tracker import states_of
 from sortie.daemon.wall_time import wall_time
-from sortie.model import Issue, state_key
+from sortie.model import Issue, RateBudget, state_key
 from sortie.model.issues import natural_key
 from sortie.orchestrator.guarded_tracker import GuardedTracker
-from sortie.trackers import Overview, RateBudget
+from sortie.trackers import Overview
 from sortie.web.issue import BudgetView
 from sortie.web.state import TrackerView, UnnamedStateView
 

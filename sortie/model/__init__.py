@@ -1,10 +1,19 @@
 """The nouns of the domain; imports nothing else from Sortie."""
 
 from sortie.model.activity import UNKNOWN, Activity
+from sortie.model.deliveries import (
+    ChangedFile,
+    CommandResult,
+    Delivery,
+    Evidence,
+    PullRequest,
+    Stage,
+)
 from sortie.model.errors import (
     AgentError,
     ErrorKind,
     Excerpt,
+    GitError,
     HostError,
     HostTrouble,
     NotInRootError,
@@ -32,6 +41,7 @@ from sortie.model.issues import (
     same_state,
     state_key,
 )
+from sortie.model.rate_budgets import RateBudget
 from sortie.model.runs import (
     LEASE,
     LOCAL,
@@ -60,6 +70,13 @@ from sortie.model.texts import TEXT_LIMIT, cut
 from sortie.model.turns import TurnResult
 
 __all__ = [
+    "GitError",
+    "Stage",
+    "PullRequest",
+    "Evidence",
+    "Delivery",
+    "CommandResult",
+    "ChangedFile",
     "LEASE",
     "LOCAL",
     "NOTHING",
@@ -89,6 +106,7 @@ __all__ = [
     "ProcessIdentity",
     "ProcessesLeft",
     "ProgramNotFound",
+    "RateBudget",
     "RunEnd",
     "RunId",
     "RunReport",

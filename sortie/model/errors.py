@@ -154,6 +154,10 @@ class WorkspaceError(SortieError):
     """A workspace could not be made, trusted or removed."""
 
 
+class GitError(WorkspaceError):
+    """Git could not do what was asked of a repository; the message says what it complains of."""
+
+
 class OccupiedError(WorkspaceError):
     """Processes in a workspace cannot be ended; ``ended`` counts those that could be."""
 

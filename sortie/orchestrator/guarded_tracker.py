@@ -17,7 +17,7 @@ import trio
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sortie.model import Issue, IssueId, TrackerError, TrackerErrorKind
+from sortie.model import Issue, IssueId, RateBudget, TrackerError, TrackerErrorKind
 from sortie.model.checks import Check
 from sortie.orchestrator.tracker_answers import (
     Complain,
@@ -28,7 +28,7 @@ from sortie.orchestrator.tracker_answers import (
 )
 from sortie.resources import note, shortage_behind
 from sortie.telemetry import Publish, facts
-from sortie.trackers import IssuesRead, Overview, RateBudget, Tracker, TrackerStates
+from sortie.trackers import IssuesRead, Overview, Tracker, TrackerStates
 
 PROGRESS_TIMEOUT = 60.0
 """Seconds without an answer or progress after which a request is given up."""

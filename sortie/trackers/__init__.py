@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol
@@ -15,7 +14,7 @@ from pydantic import BaseModel
 from sortie.adapters import Adapters
 from sortie.config.report import Finding
 from sortie.config.settings import TrackerSettings
-from sortie.model import Issue, IssueId, Sighting, TrackerError
+from sortie.model import Issue, IssueId, RateBudget, Sighting, TrackerError
 from sortie.model.checks import Check
 from sortie.model.hiding import repr_without
 
@@ -45,20 +44,6 @@ class Overview(Struct, frozen=True, kw_only=True):
 
     issues: tuple[Issue, ...] = ()
     unreadable: tuple[UnreadableIssue, ...] = ()
-
-
-class RateBudget(Struct, frozen=True, kw_only=True):
-    """What a tracker still lets its credential ask: ``remaining`` of ``limit`` until ``resets_at``.
-
-    ``name`` is a short word for what is counted, such as ``requests`` or ``search``, and the same
-    for ever: it is a label of metrics. ``resets_at`` is an aware time by this machine's clock. What
-    the tracker did not say is None.
-    """
-
-    name: str
-    remaining: int | None = None
-    limit: int | None = None
-    resets_at: datetime | None = None
 
 
 class TrackerStates(Struct, frozen=True, kw_only=True):

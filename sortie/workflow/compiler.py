@@ -100,7 +100,7 @@ class _PromptLines:
         if line == 1:
             column += self._prompt.column - 1
         place = Place(source=self._prompt.path, line=self._prompt.line + line - 1, column=column)
-        return place.problem("prompt", message, severity)
+        return place.problem(self._prompt.key, message, severity)
 
 
 def _problems(

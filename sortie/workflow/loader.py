@@ -39,6 +39,9 @@ def _has_git(place: Path) -> bool:
         return False
 
 
+TEMPLATES = ("repository.branch", "repository.message", "forge.title", "forge.body")
+"""The settings that are templates."""
+
 _ROOT_VARIABLE = "SORTIE_WORKSPACE_ROOT"
 
 
@@ -86,11 +89,26 @@ def load(
             problems += _about_root(settings, parts.document, context)
     if parts.prompt_line:
         problems += check_prompt(prompt)
+    if settings is not None and parts.document is not None:
+        for template in templates_of(settings, parts.document, source):
+            problems += check_prompt(template)
     problems.sort(key=lambda problem: (problem.path != source, problem.line, problem.column))
     shown = with_excerpts(problems, text, source, parts.document)
     if settings is None or any(problem.severity == "error" for problem in problems):
         raise WorkflowError(shown)
     return Workflow(path=path.absolute(), settings=settings, prompt=prompt, warnings=shown)
+
+
+def templates_of(settings: Settings, document: Node, source: str) -> Iterator[Prompt]:
+    """Yield the settings that are templates and stand in the file."""
+    for key in TEMPLATES:
+        section, name = key.split(".")
+        node = document.at((section, name))
+        if node is not None and node.place.line:
+            text = getattr(getattr(settings, section), name)
+            yield Prompt(
+                source=text, line=node.place.line, column=node.place.column, path=source, key=key
+            )
 
 
 def _about_root(settings: Settings, document: Node, context: DecodeContext) -> Iterator[Problem]:

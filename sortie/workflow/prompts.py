@@ -40,12 +40,16 @@ The file is read and removed after each of your turns; with no word in it you ar
 
 
 class Prompt(Struct, frozen=True, kw_only=True):
-    """A template; ``line`` and ``column`` are where in ``path`` it begins. It may be empty."""
+    """A template; ``line`` and ``column`` are where in ``path`` it begins. It may be empty.
+
+    ``key`` is what errors call it: the setting that holds it, where that is not the prompt.
+    """
 
     source: str
     line: int = 1
     column: int = 1
     path: str = "WORKFLOW.md"
+    key: str = "prompt"
 
     @property
     def template(self) -> str:
@@ -53,11 +57,19 @@ class Prompt(Struct, frozen=True, kw_only=True):
         return self.source if self.source.strip() else FIRST_PROMPT
 
 
+class Checkout(Struct, frozen=True, kw_only=True):
+    """The branch of a run, and how many commits of the base it lacked when the run began."""
+
+    branch: str
+    base: str
+    behind: int = 0
+
+
 class PromptContext(Struct, frozen=True, kw_only=True):
-    """What a turn's prompt can speak of.
+    """What a turn's prompt, or a template of ``repository`` and ``forge``, can speak of.
 
     ``attempt`` counts failures in a row before this run, ``turn_number`` from 1. ``host`` is
-    ``local`` or the name of an SSH host.
+    ``local`` or the name of an SSH host. ``answer`` is what the agent said last, as far as it has.
     """
 
     issue: Issue
@@ -67,6 +79,8 @@ class PromptContext(Struct, frozen=True, kw_only=True):
     is_continuation: bool
     workspace_path: str
     host: str
+    checkout: Checkout | None = None
+    answer: str | None = None
 
 
 class Fields(dict[str, Any]):
@@ -92,6 +106,18 @@ def with_status_instructions(prompt_text: str, context: PromptContext) -> str:
     return f"{prompt_text.rstrip()}\n\n{lines}"
 
 
+def with_behind(prompt_text: str, context: PromptContext) -> str:
+    """Append to a first turn's prompt how far its branch is behind the base, if it is."""
+    checkout = context.checkout
+    if checkout is None or not checkout.behind or context.is_continuation:
+        return prompt_text
+    count = "1 commit" if checkout.behind == 1 else f"{checkout.behind} commits"
+    return (
+        f"{prompt_text.rstrip()}\n\nThe branch {checkout.branch} is {count} behind"
+        f" origin/{checkout.base}, which is up to date here; merge it if your work needs it."
+    )
+
+
 def variables_of(context: PromptContext) -> dict[str, Any]:
     """Return the variables of the template; times are RFC 3339 in UTC, unknown is none."""
     return {
@@ -102,9 +128,21 @@ def variables_of(context: PromptContext) -> dict[str, Any]:
             turn_number=context.turn_number,
             max_turns=context.max_turns,
             is_continuation=context.is_continuation,
+            answer=context.answer,
         ),
+        "repository": _repository(context.checkout),
         "workspace": Fields("workspace", path=context.workspace_path, host=context.host),
     }
+
+
+def _repository(checkout: Checkout | None) -> Fields:
+    known = checkout or Checkout(branch="", base="")
+    return Fields(
+        "repository",
+        branch=known.branch or None,
+        base=known.base or None,
+        behind=known.behind,
+    )
 
 
 def _issue(issue: Issue) -> Fields:

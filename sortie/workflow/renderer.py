@@ -56,7 +56,9 @@ async def render(prompt: Prompt, context: PromptContext, seconds: float = RENDER
         return UNUSABLE.sub("\ufffd", text)
     if context.is_continuation:
         return CONTINUATION_PROMPT
-    raise TemplateError(f"{prompt.path}:{prompt.line}: prompt: came out empty for the first turn")
+    raise TemplateError(
+        f"{prompt.path}:{prompt.line}: {prompt.key}: came out empty for the first turn"
+    )
 
 
 async def _in_time(prompt: Prompt, context: PromptContext, seconds: float) -> str:
@@ -65,7 +67,7 @@ async def _in_time(prompt: Prompt, context: PromptContext, seconds: float) -> st
     rendering = _Rendering(work, seconds)
     with _ALARM.set(rendering.is_late_at):
         return await run_in_thread(rendering.run, abandon_on_cancel=True, limiter=_limiter())
-    raise TemplateError(f"{prompt.path}:{prompt.line}: prompt: {TOO_LONG}")
+    raise TemplateError(f"{prompt.path}:{prompt.line}: {prompt.key}: {TOO_LONG}")
 
 
 class _Rendering:
@@ -113,9 +115,9 @@ def _work(prompt: Prompt, context: PromptContext, deadline: float) -> str:
         if shortage is not None:
             raise shortage from exc
         line = prompt.line + _line_of(exc, prompt) - 1
-        raise TemplateError(f"{prompt.path}:{line}: prompt: {_reason(exc)}") from exc
+        raise TemplateError(f"{prompt.path}:{line}: {prompt.key}: {_reason(exc)}") from exc
     except Exception as exc:  # the edge: whatever a template makes Jinja do is the template's fault
-        raise TemplateError(f"{prompt.path}: prompt: the rendering crashed") from exc
+        raise TemplateError(f"{prompt.path}: {prompt.key}: the rendering crashed") from exc
 
 
 def _rendered(prompt: Prompt, context: PromptContext, deadline: float) -> str:

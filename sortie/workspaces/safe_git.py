@@ -21,8 +21,13 @@ def git_script(
     arguments: tuple[str, ...] = (),
 ) -> Script:
     """Return the script of this name in ``sh``, which asks git by ``git_here`` alone."""
-    text = f"{_text(_SAFELY)}\n{_text(name)}"
+    text = script_text(name)
     return Script(purpose=purpose, text=text, arguments=arguments, cwd=cwd, env=env, limit=limit)
+
+
+def script_text(name: str) -> str:
+    """Return the script of this name, behind what defines ``git_here``."""
+    return f"{_text(_SAFELY)}\n{_text(name)}"
 
 
 @cache

@@ -52,7 +52,7 @@ LOOKING = ("pydantic", *(["dataclasses"] if sys.version_info < (3, 14) else []))
 """Later versions load dataclasses for the colours of argparse."""
 SERVING = ("starlette", "hypercorn", "h11", "prometheus_client")
 RUNNING = ("trio", "asyncio", "asyncssh", "psutil", "sqlite3", "structlog", "sortie.scheduler")
-ASKING = ("httpx2", "httpcore2", "jwt", "cryptography", "sortie.trackers.http.client")
+ASKING = ("httpx2", "httpcore2", "jwt", "cryptography", "sortie.http.client")
 PRINTING = ("rich", "pygments")
 
 

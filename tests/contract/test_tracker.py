@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from sortie.http.answers import HttpAnswer
+from sortie.http.client import HttpClient
 from sortie.model import Issue, IssueId, TrackerError, TrackerErrorKind
 from sortie.testing.tracker import CHECKS, OPTIONAL_FIELDS, OpenRig, Rig, Status, make_issue
 from sortie.trackers import ADAPTERS, Capability
-from sortie.trackers.http.answers import HttpAnswer
-from sortie.trackers.http.client import HttpClient
 from tests.trackers.fake import FakeTracker
 
 

@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta, timezone
 
 from sortie.config.settings import TrackerSettings
 from sortie.daemon.tracker_status import TrackerStatus
-from sortie.model import Issue, IssueId
+from sortie.model import Issue, IssueId, RateBudget
 from sortie.orchestrator.guarded_tracker import GuardedTracker
-from sortie.trackers import Overview, RateBudget
+from sortie.trackers import Overview
 from sortie.web.issue import BudgetView
 from tests.trackers.fake import FakeTracker
 

@@ -8,13 +8,12 @@ import trio
 from trio.testing import MockClock
 
 from sortie.daemon.http_server import gauges_of
-from sortie.model import LOCAL, Blocker, IssueId, StoreError, TrackerErrorKind
+from sortie.model import LOCAL, Blocker, IssueId, RateBudget, StoreError, TrackerErrorKind
 from sortie.orchestrator.context import Readiness
 from sortie.scheduler import events as ev
 from sortie.scheduler.events import HostTroubled
 from sortie.telemetry import facts
 from sortie.telemetry.metrics.gauges import Gauges
-from sortie.trackers import RateBudget
 from sortie.web.health import Health
 from sortie.web.issue import CandidateView
 from sortie.web.state import (

@@ -9,10 +9,10 @@ import pytest
 from sortie.acp.wire import JUNK_SHOWN, Junk, MessageReader
 from sortie.agents.acp.texts import Texts
 from sortie.agents.output import AgentOutput
+from sortie.http.answers import HttpAnswer
 from sortie.model.secrets import redactor
 from sortie.model.texts import cut, end_of, start_of
 from sortie.model.turns import NOTIFICATION_LIMIT, AgentEvent, notification
-from sortie.trackers.http.answers import HttpAnswer
 from sortie.workspaces.hooks import HOOK_OUTPUT_LIMIT, _Tail
 
 TOKEN = "ghp_0123456789abcdefghijABCDEFGHIJK"

@@ -15,13 +15,14 @@ from sortie.model import (
     Comment,
     Issue,
     IssueId,
+    RateBudget,
     TrackerError,
     TrackerErrorKind,
     same_state,
     state_key,
 )
 from sortie.model.checks import Check, CheckResult, passed
-from sortie.trackers import IssuesRead, Overview, RateBudget, Tracker, UnreadableIssue
+from sortie.trackers import IssuesRead, Overview, Tracker, UnreadableIssue
 
 AUTHOR = "sortie"
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from sortie.daemon.workflow_file import schemas
+from sortie.http.endpoint import ServerEndpoint
 from sortie.model import TrackerError, WorkflowError
-from sortie.trackers.http.endpoint import TrackerEndpoint
 from sortie.workflow.loader import load
 
 WORKFLOW = """\
@@ -91,7 +91,7 @@ def test_what_the_client_refuses_validate_refuses(tmp_path: Path, kind: str, for
     assert (severity, line) == ("error", 4)
     assert SECRET not in message
     with pytest.raises(TrackerError):
-        TrackerEndpoint.of(endpoint)
+        ServerEndpoint.of(endpoint)
 
 
 @pytest.mark.parametrize("kind", PROJECTS)
@@ -105,4 +105,4 @@ def test_what_the_client_takes_validate_takes(
     problems = found(tmp_path, kind, endpoint)
 
     assert problems == ([("warning", 4, warning)] if warning else [])
-    TrackerEndpoint.of(endpoint)
+    ServerEndpoint.of(endpoint)

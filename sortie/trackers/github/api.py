@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from sortie.http.answers import HttpAnswer
+from sortie.http.budget import Use
+from sortie.http.client import HttpClient, segment
+from sortie.http.pages import next_link, walk
+from sortie.http.requests import HttpRequest
 from sortie.model import TrackerError, TrackerErrorKind, state_key
 from sortie.trackers.github.items import GitHubRepository, labels_of
-from sortie.trackers.http.answers import HttpAnswer
-from sortie.trackers.http.budget import Use
-from sortie.trackers.http.client import HttpClient, segment
-from sortie.trackers.http.pages import next_link, walk
-from sortie.trackers.http.requests import HttpRequest
 
 PAGE = 100
 

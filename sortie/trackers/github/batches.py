@@ -13,16 +13,13 @@ from typing import Any
 
 from msgspec import Struct
 
+from sortie.http.answers import HttpAnswer
+from sortie.http.budget import Use
+from sortie.http.client import HttpClient
+from sortie.http.github import GRAPHQL, GRAPHQL_LIMITS, errors_in, kinds_of
+from sortie.http.requests import HttpRequest
 from sortie.model import TrackerErrorKind
 from sortie.trackers.github.items import GitHubRepository
-from sortie.trackers.http.answers import HttpAnswer, NoJson
-from sortie.trackers.http.budget import Use
-from sortie.trackers.http.client import HttpClient
-from sortie.trackers.http.json_values import list_of, mapping_of
-from sortie.trackers.http.requests import HttpRequest
-
-GRAPHQL = "graphql"
-"""The budget that these requests are counted in, which is not that of REST."""
 
 BATCH = 100
 """Issues of one request; GitHub takes no more."""
@@ -53,7 +50,6 @@ _NOT_HAD = frozenset({403, 404, 405, 410, 501})
 _UNKNOWN_FIELDS = frozenset({"undefinedField", "missingField", "undefinedType"})
 _TOO_MUCH = frozenset({"RESOURCE_LIMITS_EXCEEDED", "MAX_NODE_LIMIT_EXCEEDED"})
 _FORBIDDEN = frozenset({"FORBIDDEN", "INSUFFICIENT_SCOPES"})
-_LIMITS = frozenset({"RATE_LIMITED", "RATE_LIMIT"})
 
 
 class BatchedIssue(Struct, frozen=True, kw_only=True):
@@ -130,14 +126,14 @@ class IssueBatches:
     ) -> dict[str, BatchedIssue | None] | None:
         """Return what an answer says; None where it says that REST has to be asked."""
         body: Any = answer.json() if answer.has_body else None
-        errors = _errors_in(body)
-        kinds = {kind for error in errors for kind in _kinds_of(error)}
+        errors = errors_in(body)
+        kinds = {kind for error in errors for kind in kinds_of(error)}
         if kinds & _UNKNOWN_FIELDS:
             self._is_had = False
             return None
         if kinds & _TOO_MUCH:
             raise _TooMuch
-        if kinds & _LIMITS:
+        if kinds & GRAPHQL_LIMITS:
             if self._client.budget_wait(Use.READ, GRAPHQL):
                 return None  # REST has a budget of its own
             raise self._client.limit_error(request, answer, _told(errors))
@@ -219,39 +215,19 @@ def _comment_as_rest(comment: Mapping[str, Any]) -> Mapping[str, Any]:
     return {"user": user, "body": comment["body"], "created_at": comment["createdAt"]}
 
 
-def _errors_in(body: object) -> list[Mapping[str, Any]]:
-    return list(filter(None, map(mapping_of, list_of(mapping_of(body).get("errors")))))
-
-
-def _kinds_of(error: Mapping[str, Any]) -> set[str]:
-    code = mapping_of(error.get("extensions")).get("code")
-    return {str(kind) for kind in (error.get("type"), code) if kind}
-
-
 def _alias_in(error: Mapping[str, Any]) -> str | None:
     """Return the alias of the issue of which an error is about a part, or which is forbidden; None
     for an issue that is not there, and for errors about all."""
     path = error.get("path")
     if not isinstance(path, list) or len(path) < 2 or path[0] != "repository":
         return None
-    is_missing = len(path) == 2 and "NOT_FOUND" in _kinds_of(error)
+    is_missing = len(path) == 2 and "NOT_FOUND" in kinds_of(error)
     return None if is_missing else str(path[1])
 
 
 def _is_about_all(error: Mapping[str, Any]) -> bool:
-    return _alias_in(error) is None and "NOT_FOUND" not in _kinds_of(error)
+    return _alias_in(error) is None and "NOT_FOUND" not in kinds_of(error)
 
 
 def _told(errors: Sequence[Mapping[str, Any]]) -> str:
     return "; ".join(dict.fromkeys(str(error.get("message") or "") for error in errors))
-
-
-def is_graphql_limit(answer: HttpAnswer) -> bool:
-    """Tell whether an answer that looks like a success refuses for too many requests."""
-    if answer.status != 200 or not answer.url.endswith(f"/{GRAPHQL}"):
-        return False
-    try:
-        errors = _errors_in(answer.json())
-    except NoJson:
-        return False
-    return any(_kinds_of(error) & _LIMITS for error in errors)

@@ -14,14 +14,14 @@ from typing import Any
 import trio
 from msgspec.structs import replace
 
+from sortie.http.budget import Use
+from sortie.http.client import HttpClient
 from sortie.model import Blocker, Issue, TrackerError
 from sortie.trackers import UnreadableIssue
 from sortie.trackers.github.api import PAGE, GitHubApi
 from sortie.trackers.github.items import GitHubItem, GitHubRepository, issue_of, number_in
 from sortie.trackers.github.search_filter import query_of
-from sortie.trackers.http.budget import Use
 from sortie.trackers.http.changes import ChangingList
-from sortie.trackers.http.client import HttpClient
 from sortie.trackers.http.label_states import LabelStates
 from sortie.trackers.http.listed import ListedIssues, unreadable_issue
 from sortie.trackers.http.tracker import each

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
+from sortie.http.checks import budget_check, clock_check
+from sortie.http.client import HttpClient
+from sortie.http.requests import HttpRequest
 from sortie.model import state_key
 from sortie.model.checks import Check, CheckResult, failed, passed, warned
 from sortie.trackers.github.api import SEARCH_LIMIT, GitHubApi
 from sortie.trackers.github.items import GitHubRepository
 from sortie.trackers.github.search_filter import query_of
-from sortie.trackers.http.checks import budget_check, clock_check
-from sortie.trackers.http.client import HttpClient
 from sortie.trackers.http.label_states import LabelStates
-from sortie.trackers.http.requests import HttpRequest
 
 _TOKEN_REMEDY = (
     "make a fine-grained token for this repository with the permission Issues (read and write), "

@@ -9,10 +9,8 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sortie.model import Blocker, Comment, Issue, IssueId, TrackerError, TrackerErrorKind, state_key
-from sortie.trackers import TrackerStates
-from sortie.trackers.http.comments import without_mark
-from sortie.trackers.http.json_values import (
+from sortie.http.comments import without_mark
+from sortie.http.json_values import (
     list_of,
     mapping_of,
     number_of,
@@ -23,6 +21,8 @@ from sortie.trackers.http.json_values import (
     time_of,
     word_of,
 )
+from sortie.model import Blocker, Comment, Issue, IssueId, TrackerError, TrackerErrorKind, state_key
+from sortie.trackers import TrackerStates
 from sortie.trackers.http.label_states import LabelStates
 
 OPEN = "open"

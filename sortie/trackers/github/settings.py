@@ -13,9 +13,9 @@ from sortie.config.report import Finding
 from sortie.config.settings import TrackerSettings
 from sortie.config.values import Frozen, Limits, State, milliseconds, whole
 from sortie.model import state_key
-from sortie.model.addresses import is_loopback
+from sortie.model.addresses import is_endpoint, is_loopback, split_endpoint
 from sortie.trackers.endpoints import PATH as ENDPOINT_PATH
-from sortie.trackers.endpoints import endpoint_findings, is_endpoint, named_states, split_endpoint
+from sortie.trackers.endpoints import endpoint_findings, named_states
 from sortie.trackers.github.search_filter import filter_fault
 
 ENDPOINT = "https://api.github.com"

@@ -15,12 +15,17 @@ from datetime import timedelta
 import trio
 from msgspec.structs import replace
 
+from sortie.http.budget import Use
+from sortie.http.client import HttpClient, open_client
+from sortie.http.comments import OnceOnly, fitted, harmless_mentions, is_marked, marked
+from sortie.http.credentials import Credential, bearer
+from sortie.http.github import PROVIDER
+from sortie.http.github_app import AppCredential
 from sortie.model import Comment, Issue, IssueId, TrackerError, TrackerErrorKind, state_key
 from sortie.model.checks import Check
 from sortie.telemetry.log.structlog_alone import structlog
 from sortie.trackers import TrackerContext, TrackerStates
 from sortie.trackers.github.api import GitHubApi
-from sortie.trackers.github.app_credential import AppCredential
 from sortie.trackers.github.batches import IssueBatches
 from sortie.trackers.github.candidates import GitHubCandidates
 from sortie.trackers.github.checks import GitHubChecks
@@ -31,12 +36,7 @@ from sortie.trackers.github.items import (
     github_states,
     issue_of,
 )
-from sortie.trackers.github.provider import PROVIDER
 from sortie.trackers.github.settings import GitHubSettings
-from sortie.trackers.http.budget import Use
-from sortie.trackers.http.client import HttpClient, open_client
-from sortie.trackers.http.comments import OnceOnly, fitted, harmless_mentions, is_marked, marked
-from sortie.trackers.http.credentials import Credential, bearer
 from sortie.trackers.http.label_states import LabelStates
 from sortie.trackers.http.tracker import HttpTracker, each
 
@@ -73,8 +73,8 @@ async def opened(context: TrackerContext) -> AsyncIterator[GitHubTracker]:
         )
     provider = replace(PROVIDER, change_gap=settings.change_gap)
     async with open_client(provider, context.endpoint, credential, context.progress) as client:
-        if isinstance(credential, AppCredential):
-            credential.client = client
+        if isinstance(client.credential, AppCredential):
+            client.credential.client = client
         yield GitHubTracker(client, repository, context, settings)
 
 

@@ -8,16 +8,16 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from sortie.http.answers import HttpAnswer
+from sortie.http.budget import Use
+from sortie.http.client import HttpClient, segment
+from sortie.http.json_values import mapping_of
+from sortie.http.pages import next_link, walk
+from sortie.http.requests import HttpRequest
 from sortie.model import TrackerError, TrackerErrorKind
 from sortie.trackers.gitlab.issues import GitLabIssue, IssueKey, by_key
-from sortie.trackers.gitlab.provider import PAGE, GitLabScope
 from sortie.trackers.gitlab.query_filter import Params
-from sortie.trackers.http.answers import HttpAnswer
-from sortie.trackers.http.budget import Use
-from sortie.trackers.http.client import HttpClient, segment
-from sortie.trackers.http.json_values import mapping_of
-from sortie.trackers.http.pages import next_link, walk
-from sortie.trackers.http.requests import HttpRequest
+from sortie.trackers.gitlab.scope import PAGE, GitLabScope
 
 _MISSING = frozenset({404})
 _BY_PAGE = ("per_page", PAGE)

@@ -9,14 +9,14 @@ from difflib import get_close_matches
 
 import trio
 
+from sortie.http.checks import budget_check, clock_check
+from sortie.http.client import HttpClient
+from sortie.http.json_values import mapping_of, word_of
 from sortie.model import state_key
 from sortie.model.checks import Check, CheckResult, failed, passed, warned
 from sortie.trackers.gitlab.api import GitLabApi
 from sortie.trackers.gitlab.issues import GitLabIssue, IssueReader, key_of
 from sortie.trackers.gitlab.query_filter import Params
-from sortie.trackers.http.checks import budget_check, clock_check
-from sortie.trackers.http.client import HttpClient
-from sortie.trackers.http.json_values import mapping_of, word_of
 
 EXPIRES_SOON = 14
 """Days before the end of a token from which on it is told."""

@@ -13,6 +13,17 @@ from typing import Any
 
 from msgspec import Struct
 
+from sortie.http.comments import key_in, without_mark
+from sortie.http.json_values import (
+    list_of,
+    mapping_of,
+    required_number,
+    required_text,
+    shown,
+    text_of,
+    time_of,
+    word_of,
+)
 from sortie.model import (
     Blocker,
     Comment,
@@ -24,17 +35,6 @@ from sortie.model import (
 )
 from sortie.trackers import TrackerStates
 from sortie.trackers.gitlab.notes import original
-from sortie.trackers.http.comments import key_in, without_mark
-from sortie.trackers.http.json_values import (
-    list_of,
-    mapping_of,
-    required_number,
-    required_text,
-    shown,
-    text_of,
-    time_of,
-    word_of,
-)
 from sortie.trackers.http.label_states import LabelStates
 
 GitLabIssue = Mapping[str, Any]

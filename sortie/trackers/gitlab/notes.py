@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 
-from sortie.trackers.http.markdown_code import outside_code
+from sortie.http.markdown_code import outside_code
 
 GITLAB_NOTE_LIMIT = 1_000_000
 """Characters of a note; GitLab refuses a longer one."""

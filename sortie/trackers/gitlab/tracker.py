@@ -14,6 +14,10 @@ from typing import Any
 import trio
 from msgspec.structs import replace
 
+from sortie.http.client import HttpClient, open_client
+from sortie.http.comments import OnceOnly, fitted, is_marked, marked
+from sortie.http.credentials import header
+from sortie.http.gitlab import PROVIDER
 from sortie.model import Comment, Issue, IssueId, TrackerError, TrackerErrorKind, same_state
 from sortie.model import state_key as key_of_state
 from sortie.model.checks import Check
@@ -38,12 +42,9 @@ from sortie.trackers.gitlab.links import IssueLinks
 from sortie.trackers.gitlab.names import places_of
 from sortie.trackers.gitlab.notes import GITLAB_NOTE_LIMIT, harmless
 from sortie.trackers.gitlab.project_labels import ProjectLabels
-from sortie.trackers.gitlab.provider import PROVIDER, GitLabScope
 from sortie.trackers.gitlab.query_filter import parsed
+from sortie.trackers.gitlab.scope import GitLabScope
 from sortie.trackers.gitlab.settings import DEFAULT_ENDPOINT, GitLabSettings, api_of
-from sortie.trackers.http.client import HttpClient, open_client
-from sortie.trackers.http.comments import OnceOnly, fitted, is_marked, marked
-from sortie.trackers.http.credentials import header
 from sortie.trackers.http.listed import unreadable_issue
 from sortie.trackers.http.tracker import CommentMemory, HttpTracker
 

@@ -13,10 +13,18 @@ from weakref import WeakValueDictionary
 
 import trio
 
-from sortie.model import Comment, Issue, IssueId, TrackerError, TrackerErrorKind, same_state
-from sortie.trackers import IssuesRead, Overview, RateBudget, Tracker
-from sortie.trackers.http.client import HttpClient
-from sortie.trackers.http.errors import LostAnswer
+from sortie.http.client import HttpClient
+from sortie.http.errors import LostAnswer
+from sortie.model import (
+    Comment,
+    Issue,
+    IssueId,
+    RateBudget,
+    TrackerError,
+    TrackerErrorKind,
+    same_state,
+)
+from sortie.trackers import IssuesRead, Overview, Tracker
 from sortie.trackers.http.listed import ListedIssues
 
 ItemT = TypeVar("ItemT")

@@ -17,10 +17,10 @@ import trio
 from msgspec import Struct
 from msgspec.structs import replace
 
+from sortie.http.client import HttpClient
 from sortie.model import Issue, IssueId, TrackerError, state_key
 from sortie.trackers import UnreadableIssue
 from sortie.trackers.http.changes import OVERLAP, SWEEP, ChangingList
-from sortie.trackers.http.client import HttpClient
 from sortie.trackers.http.listed import ListedIssues, unreadable_issue
 from sortie.trackers.jira import jql
 from sortie.trackers.jira.editions import PAGE

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from sortie.http.checks import budget_check, clock_check
+from sortie.http.client import HttpClient
+from sortie.http.json_values import list_of, mapping_of, word_of
+from sortie.http.requests import HttpRequest
 from sortie.model import TrackerError, TrackerErrorKind, state_key
 from sortie.model.checks import Check, CheckResult, failed, passed, warned
 from sortie.trackers import TrackerStates
-from sortie.trackers.http.checks import budget_check, clock_check
-from sortie.trackers.http.client import HttpClient
-from sortie.trackers.http.json_values import list_of, mapping_of, word_of
-from sortie.trackers.http.requests import HttpRequest
 from sortie.trackers.jira import jql
 from sortie.trackers.jira.site import SiteMemory, unknown_states
 

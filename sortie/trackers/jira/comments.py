@@ -13,14 +13,14 @@ from typing import Any
 
 from msgspec import Struct
 
+from sortie.http.answers import HttpAnswer
+from sortie.http.budget import Use
+from sortie.http.client import HttpClient, segment
+from sortie.http.comments import fitted
+from sortie.http.json_values import list_of, mapping_of, time_of, word_of
+from sortie.http.pages import walk
+from sortie.http.requests import HttpRequest, Params
 from sortie.model import Comment, Issue
-from sortie.trackers.http.answers import HttpAnswer
-from sortie.trackers.http.budget import Use
-from sortie.trackers.http.client import HttpClient, segment
-from sortie.trackers.http.comments import fitted
-from sortie.trackers.http.json_values import list_of, mapping_of, time_of, word_of
-from sortie.trackers.http.pages import walk
-from sortie.trackers.http.requests import HttpRequest, Params
 from sortie.trackers.jira.editions import Cloud, Edition
 from sortie.trackers.jira.site import Site, person_of
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
+from sortie.http.answers import HttpAnswer
+from sortie.http.budget import Use
+from sortie.http.client import HttpClient, segment
+from sortie.http.json_values import list_of, mapping_of, word_of
+from sortie.http.pages import walk
+from sortie.http.requests import HttpRequest
 from sortie.model import IssueId, TrackerError, TrackerErrorKind
-from sortie.trackers.http.answers import HttpAnswer
-from sortie.trackers.http.budget import Use
-from sortie.trackers.http.client import HttpClient, segment
-from sortie.trackers.http.json_values import list_of, mapping_of, word_of
-from sortie.trackers.http.pages import walk
-from sortie.trackers.http.requests import HttpRequest
 from sortie.trackers.jira import adf, jql, wiki
 from sortie.trackers.jira.fields import JIRA_FIELDS
 

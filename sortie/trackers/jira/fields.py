@@ -9,9 +9,9 @@ from typing import Any
 
 from msgspec import Struct
 
+from sortie.http.json_values import list_of, mapping_of, text_of, time_of, word_of
 from sortie.model import Blocker, Issue, IssueId, TrackerError, TrackerErrorKind, state_key
 from sortie.trackers import TrackerStates
-from sortie.trackers.http.json_values import list_of, mapping_of, text_of, time_of, word_of
 
 _ASKED_FOR = (
     "summary description status priority labels assignee issuetype parent issuelinks created "

@@ -13,8 +13,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from sortie.config.report import Finding
 from sortie.config.settings import TrackerSettings
 from sortie.config.values import Frozen, choice
+from sortie.model.addresses import is_endpoint, split_endpoint
 from sortie.trackers.endpoints import PATH as ENDPOINT_PATH
-from sortie.trackers.endpoints import endpoint_findings, is_endpoint, split_endpoint
+from sortie.trackers.endpoints import endpoint_findings
 from sortie.trackers.jira.jql import flaw_of
 
 GATEWAY = "api.atlassian.com"

@@ -8,10 +8,10 @@ from typing import Any
 import trio
 from msgspec import Struct
 
+from sortie.http.client import HttpClient, segment
+from sortie.http.json_values import list_of, mapping_of, word_of
+from sortie.http.requests import HttpRequest
 from sortie.model import TrackerError, TrackerErrorKind, state_key
-from sortie.trackers.http.client import HttpClient, segment
-from sortie.trackers.http.json_values import list_of, mapping_of, word_of
-from sortie.trackers.http.requests import HttpRequest
 from sortie.trackers.jira.editions import Cloud, DataCenter, Edition
 from sortie.trackers.jira.settings import is_cloud_host
 

@@ -16,16 +16,16 @@ from functools import partial
 import trio
 from msgspec.structs import replace
 
+from sortie.http.answers import HttpAnswer
+from sortie.http.budget import BudgetHeaders, Reset
+from sortie.http.client import HttpClient, open_client
+from sortie.http.comments import OnceOnly
+from sortie.http.credentials import Credential, basic, bearer
+from sortie.http.requests import Provider, error_text_in_json
 from sortie.model import Issue, IssueId, TrackerError, TrackerErrorKind, state_key
 from sortie.model.checks import Check
 from sortie.trackers import TrackerContext, TrackerStates
-from sortie.trackers.http.answers import HttpAnswer
-from sortie.trackers.http.budget import BudgetHeaders, Reset
 from sortie.trackers.http.changes import SWEEP
-from sortie.trackers.http.client import HttpClient, open_client
-from sortie.trackers.http.comments import OnceOnly
-from sortie.trackers.http.credentials import Credential, basic, bearer
-from sortie.trackers.http.requests import Provider, error_text_in_json
 from sortie.trackers.http.tracker import CommentMemory, HttpTracker
 from sortie.trackers.jira.candidates import JiraCandidates
 from sortie.trackers.jira.checks import JiraChecks

@@ -7,11 +7,11 @@ from typing import Any
 
 from msgspec import Struct
 
+from sortie.http.budget import Use
+from sortie.http.client import HttpClient, segment
+from sortie.http.json_values import list_of, mapping_of, word_of
+from sortie.http.requests import HttpRequest
 from sortie.model import Issue, TrackerError, TrackerErrorKind, same_state
-from sortie.trackers.http.budget import Use
-from sortie.trackers.http.client import HttpClient, segment
-from sortie.trackers.http.json_values import list_of, mapping_of, word_of
-from sortie.trackers.http.requests import HttpRequest
 from sortie.trackers.jira.editions import Edition
 
 _SHOWN = 10

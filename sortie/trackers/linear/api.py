@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from sortie.http.answers import HttpAnswer, NoJson
+from sortie.http.budget import BudgetHeaders, Reset, Use
+from sortie.http.client import HttpClient
+from sortie.http.credentials import FixedCredential, bearer, header
+from sortie.http.errors import LostAnswer
+from sortie.http.json_values import list_of, mapping_of
+from sortie.http.pages import walk
+from sortie.http.requests import HttpRequest, Provider
 from sortie.model import TrackerError, TrackerErrorKind
-from sortie.trackers.http.answers import HttpAnswer, NoJson
-from sortie.trackers.http.budget import BudgetHeaders, Reset, Use
-from sortie.trackers.http.client import HttpClient
-from sortie.trackers.http.credentials import FixedCredential, bearer, header
-from sortie.trackers.http.errors import LostAnswer
-from sortie.trackers.http.json_values import list_of, mapping_of
-from sortie.trackers.http.pages import walk
-from sortie.trackers.http.requests import HttpRequest, Provider
 
 Json = Any
 

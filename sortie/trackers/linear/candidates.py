@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from sortie.trackers.http.budget import Use
+from sortie.http.budget import Use
 from sortie.trackers.http.changes import ChangingList
 from sortie.trackers.linear import queries
 from sortie.trackers.linear.api import LinearApi, nodes_of

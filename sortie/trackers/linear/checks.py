@@ -7,11 +7,11 @@ from typing import Any
 
 import trio
 
+from sortie.http.budget import Use
+from sortie.http.checks import budget_check, clock_check
 from sortie.model import TrackerError, TrackerErrorKind, state_key
 from sortie.model.checks import Check, CheckResult, failed, passed, warned
 from sortie.trackers import TrackerStates
-from sortie.trackers.http.budget import Use
-from sortie.trackers.http.checks import budget_check, clock_check
 from sortie.trackers.linear import queries
 from sortie.trackers.linear.api import LinearApi
 from sortie.trackers.linear.team import Team, find_team

@@ -10,6 +10,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from sortie.http.json_values import time_of
 from sortie.model import (
     Blocker,
     Comment,
@@ -19,7 +20,6 @@ from sortie.model import (
     TrackerErrorKind,
     state_key,
 )
-from sortie.trackers.http.json_values import time_of
 from sortie.trackers.linear.api import nodes_of
 
 Node = Mapping[str, Any]

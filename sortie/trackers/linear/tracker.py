@@ -13,13 +13,13 @@ from uuid import NAMESPACE_URL, UUID, uuid4, uuid5
 
 import trio
 
+from sortie.http.budget import Use
+from sortie.http.client import open_client
+from sortie.http.errors import LostAnswer
 from sortie.model import Issue, IssueId, TrackerError, TrackerErrorKind, same_state, state_key
 from sortie.model.checks import Check
 from sortie.telemetry.log.structlog_alone import structlog
 from sortie.trackers import TrackerContext, TrackerStates
-from sortie.trackers.http.budget import Use
-from sortie.trackers.http.client import open_client
-from sortie.trackers.http.errors import LostAnswer
 from sortie.trackers.http.listed import unreadable_issue
 from sortie.trackers.http.tracker import HttpTracker
 from sortie.trackers.linear import queries

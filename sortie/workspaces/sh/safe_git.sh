@@ -13,19 +13,20 @@ git_here() {
   IFS='
 '
   for driver in $drivers; do
-    set -- -c "filter.$driver.clean=" -c "filter.$driver.process=" \
+    set -- -c "filter.$driver.clean=" -c "filter.$driver.smudge=" -c "filter.$driver.process=" \
       -c "filter.$driver.required=false" "$@"
   done
   unset IFS
   set +f
   git --no-pager --git-dir=.git --work-tree=. -c core.hooksPath=/dev/null \
-    -c core.fsmonitor=false -c core.untrackedCache=false "$@" </dev/null
+    -c core.fsmonitor=false -c core.untrackedCache=false -c core.alternateRefsCommand=true \
+    "$@" </dev/null
 }
 
 # Notes the names of the filters, which are programs, so that git_here sets them to nothing. Where
 # it fails, $reason says why, and nothing may be asked that looks at files.
 no_filters() {
-  drivers=$(git_here config --name-only --get-regexp '^filter\..*\.(clean|process)$' 2>/dev/null)
+  drivers=$(git_here config --name-only --get-regexp '^filter\..*\.(clean|smudge|process)$' 2>/dev/null)
   case $? in
     0 | 1) ;;
     *) reason="git config failed: $(complaint config --list)"; return 1 ;;

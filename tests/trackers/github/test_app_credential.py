@@ -103,7 +103,7 @@ async def test_no_text_holds_the_key_or_a_token(tmp_path: Path) -> None:
         hub.server.inject(Refuse(status=422, body=body))
         with pytest.raises(TrackerError) as refused:
             await hub.todo()
-        shown = f"{refused.value} {hub.tracker.client._credential!r} {hub.context!r}"
+        shown = f"{refused.value} {hub.tracker.client.credential!r} {hub.context!r}"
 
     assert line not in shown
     assert "ghs_77" not in shown

@@ -9,8 +9,8 @@ import pytest
 import trio
 from msgspec.structs import replace
 
+from sortie.http.comments import key_in
 from sortie.model import Issue, TrackerError, TrackerErrorKind
-from sortie.trackers.http.comments import key_in
 from tests.trackers.github.opened import GitHub, github_opened
 from tests.trackers.server.exchange import Received
 from tests.trackers.server.faults import Fault, Html, Refuse, Reset, Truncate

@@ -9,8 +9,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
+from sortie.http.comments import key_in, marked, without_mark
 from sortie.trackers.gitlab.notes import harmless, original
-from sortie.trackers.http.comments import key_in, marked, without_mark
 
 WORDS = (
     *("/close", " /close", "\t/label ~x", "\\/close", "```", "`", ">>>", "<p>", "</p>", "a", ""),

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from sortie.http.client import segment
 from sortie.model import IssueId, TrackerError, TrackerErrorKind
 from sortie.testing.tracker import context_of
-from sortie.trackers.http.client import segment
 from sortie.trackers.jira import ADAPTER
 from tests.trackers.jira.conftest import Jira
 from tests.trackers.jira.contracts import CloudContract

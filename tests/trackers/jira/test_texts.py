@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from md_adf import validate_adf
 
-from sortie.trackers.http.comments import fitted
+from sortie.http.comments import fitted
 from sortie.trackers.jira import adf, adf_writer, wiki, wiki_writer
 from sortie.trackers.jira.adf_nodes import INLINE
 from sortie.trackers.jira.editions import Cloud, DataCenter

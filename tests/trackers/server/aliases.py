@@ -8,12 +8,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from sortie.model import Blocker, Issue, IssueId
+from sortie.model import Blocker, Issue, IssueId, RateBudget
 from sortie.model.checks import Check
 from sortie.trackers import (
     IssuesRead,
     Overview,
-    RateBudget,
     Tracker,
     TrackerStates,
     UnreadableIssue,

@@ -6,10 +6,10 @@ import json
 import re
 from collections.abc import Callable
 
+from sortie.http.answers import HttpAnswer
+from sortie.http.client import HttpClient
+from sortie.http.requests import HttpRequest
 from sortie.model import TrackerError, TrackerErrorKind
-from sortie.trackers.http.answers import HttpAnswer
-from sortie.trackers.http.client import HttpClient
-from sortie.trackers.http.requests import HttpRequest
 
 PAGES = 2000
 """Pages of one list; a list with more is an error, as a shorter one would hide issues."""

@@ -19,6 +19,10 @@ class Credential(Protocol):
     def secrets(self) -> Sequence[str]:
         """What must not be seen in any text."""
 
+    @property
+    def identity(self) -> object:
+        """What is the same for two credentials of one account, which share limits."""
+
 
 class FixedCredential:
     """A token or a password that stays as it is."""
@@ -33,6 +37,11 @@ class FixedCredential:
     async def headers(self) -> Mapping[str, str]:
         """Return the same headers always."""
         return self._headers
+
+    @property
+    def identity(self) -> object:
+        """The headers."""
+        return tuple(self._headers.items())
 
     async def renew(self) -> bool:
         """Return False: there is no other."""

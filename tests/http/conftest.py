@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from sortie.trackers.http.budget import BudgetHeaders, Reset
-from sortie.trackers.http.client import HttpClient, open_client
-from sortie.trackers.http.credentials import Credential, bearer
-from sortie.trackers.http.requests import Provider
+from sortie.http.budget import BudgetHeaders, Reset
+from sortie.http.client import HttpClient, open_client
+from sortie.http.credentials import Credential, bearer
+from sortie.http.requests import Provider
 from tests.trackers.server.exchange import Received, Reply
 from tests.trackers.server.serving import TestServer, serving
 

@@ -10,9 +10,9 @@ from datetime import timedelta
 
 import trio
 
+from sortie.http.client import HttpClient, segment
+from sortie.http.requests import HttpRequest
 from sortie.model import TrackerError, TrackerErrorKind
-from sortie.trackers.http.client import HttpClient, segment
-from sortie.trackers.http.requests import HttpRequest
 
 LIFE = 50 * 60.0
 """Seconds for which a token is used; GitHub gives it an hour."""
@@ -23,7 +23,7 @@ _BACKDATED = timedelta(minutes=1)  # as GitHub asks for, since clocks differ
 
 
 class AppCredential:
-    """The installation of an App. ``client`` is the one it belongs to, set once that is open."""
+    """The installation of an App. ``client`` is the one it belongs to, which sets it."""
 
     client: HttpClient
 
@@ -33,6 +33,7 @@ class AppCredential:
         self._app_id = app_id
         self._key = private_key.replace("\\n", "\n").strip() + "\n"
         self._installation = installation_id
+        self._found: int | None = installation_id
         self._repository = repository
         self._token = ""
         self._ends = float("-inf")
@@ -46,6 +47,11 @@ class AppCredential:
         """The key, each line of it, and the token of now."""
         lines = [line for line in self._key.splitlines() if not line.startswith("-----")]
         return tuple(secret for secret in (self._key.strip(), *lines, self._token) if secret)
+
+    @property
+    def identity(self) -> object:
+        """The App and its installation."""
+        return self._app_id, self._installation or self._repository
 
     async def headers(self) -> Mapping[str, str]:
         """Return the header of a token that lives a while yet."""
@@ -61,12 +67,12 @@ class AppCredential:
 
     async def _mint(self) -> None:
         signed = {"Authorization": f"Bearer {self._signature()}"}
-        if self._installation is None:
-            self._installation = await self._find_installation(signed)
+        if self._found is None:
+            self._found = await self._find_installation(signed)
         answer = await self.client.ask(
             HttpRequest(
                 method="POST",
-                path=f"/app/installations/{self._installation}/access_tokens",
+                path=f"/app/installations/{self._found}/access_tokens",
                 what=f"cannot get a token for the installation of GitHub App {self._app_id}",
                 headers=signed,
                 signed=False,

@@ -8,10 +8,10 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from sortie.http.answers import HttpAnswer, NoJson
+from sortie.http.budget import BudgetHeaders, Use
 from sortie.model import TrackerErrorKind
 from sortie.model.hiding import repr_without
-from sortie.trackers.http.answers import HttpAnswer, NoJson
-from sortie.trackers.http.budget import BudgetHeaders, Use
 
 Params = Sequence[tuple[str, str | int]]
 

@@ -19,7 +19,7 @@ from enum import Enum, auto
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sortie.trackers import RateBudget
+from sortie.model import RateBudget
 
 RESERVE = 0.1
 """The part of a budget's limit that lists leave to re-reads, handoffs and comments."""

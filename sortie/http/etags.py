@@ -10,7 +10,7 @@ from collections import OrderedDict
 
 from msgspec.structs import replace
 
-from sortie.trackers.http.answers import HttpAnswer
+from sortie.http.answers import HttpAnswer
 
 Key = tuple[str, str]
 """An address with its query, and what is accepted."""

@@ -1,15 +1,47 @@
-"""What is GitHub's own among the trackers over HTTP: its limits and errors."""
+"""What is GitHub's own among the services over HTTP: its limits and errors."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+from sortie.http.answers import HttpAnswer, NoJson
+from sortie.http.budget import BudgetHeaders, Reset
+from sortie.http.json_values import list_of, mapping_of
+from sortie.http.requests import Provider, error_text_in_json
 from sortie.model import TrackerErrorKind
-from sortie.trackers.github.batches import is_graphql_limit
-from sortie.trackers.http.answers import HttpAnswer
-from sortie.trackers.http.budget import BudgetHeaders, Reset
-from sortie.trackers.http.requests import Provider, error_text_in_json
 
 VERSION = "2022-11-28"
 """The version that is asked for; Enterprise Server knows no newer one."""
+
+
+GRAPHQL = "graphql"
+"""The budget that these requests are counted in, which is not that of REST."""
+
+GRAPHQL_LIMITS = frozenset({"RATE_LIMITED", "RATE_LIMIT"})
+"""Words by which GraphQL tells that no more is asked for now."""
+
+
+def errors_in(body: object) -> list[Mapping[str, Any]]:
+    """Return the errors that an answer of GraphQL tells."""
+    return list(filter(None, map(mapping_of, list_of(mapping_of(body).get("errors")))))
+
+
+def kinds_of(error: Mapping[str, Any]) -> set[str]:
+    """Return the words by which an error of GraphQL says what kind it is."""
+    code = mapping_of(error.get("extensions")).get("code")
+    return {str(kind) for kind in (error.get("type"), code) if kind}
+
+
+def is_graphql_limit(answer: HttpAnswer) -> bool:
+    """Tell whether an answer that looks like a success refuses for too many requests."""
+    if answer.status != 200 or not answer.url.endswith(f"/{GRAPHQL}"):
+        return False
+    try:
+        errors = errors_in(answer.json())
+    except NoJson:
+        return False
+    return any(kinds_of(error) & GRAPHQL_LIMITS for error in errors)
 
 
 def is_limit(answer: HttpAnswer) -> bool:

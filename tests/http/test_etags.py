@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from sortie.trackers.http.answers import HttpAnswer
-from sortie.trackers.http.etags import ETagMemory
+from sortie.http.answers import HttpAnswer
+from sortie.http.etags import ETagMemory
 
 
 def answer_of(body: Any, tag: str = '"one"') -> HttpAnswer:

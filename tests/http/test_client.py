@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 import trio
 
+from sortie.http import client as client_module
+from sortie.http.budget import Use
+from sortie.http.client import open_client, segment
+from sortie.http.credentials import basic, bearer, header
+from sortie.http.errors import LostAnswer
+from sortie.http.requests import HttpRequest
 from sortie.model import TrackerError, TrackerErrorKind
-from sortie.trackers.http import client as client_module
-from sortie.trackers.http.budget import Use
-from sortie.trackers.http.client import open_client, segment
-from sortie.trackers.http.credentials import basic, bearer, header
-from sortie.trackers.http.errors import LostAnswer
-from sortie.trackers.http.requests import HttpRequest
-from tests.trackers.http.conftest import PROVIDER, TOKEN, Opened, Things
+from tests.http.conftest import PROVIDER, TOKEN, Opened, Things
 from tests.trackers.server.certificates import make_certificate
 from tests.trackers.server.exchange import Reply
 from tests.trackers.server.faults import (
@@ -224,6 +224,11 @@ class Rotating:
     @property
     def secrets(self) -> list[str]:
         return [f"secret-{self.number}"]
+
+    @property
+    def identity(self) -> object:
+        """It is alone."""
+        return self
 
 
 async def test_a_credential_is_renewed_once(opened: Opened, server: TestServer) -> None:

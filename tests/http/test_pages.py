@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from sortie.http.answers import HttpAnswer
+from sortie.http.pages import next_link, walk
+from sortie.http.requests import HttpRequest
 from sortie.model import TrackerError
-from sortie.trackers.http.answers import HttpAnswer
-from sortie.trackers.http.pages import next_link, walk
-from sortie.trackers.http.requests import HttpRequest
-from tests.trackers.http.conftest import Opened, Things
+from tests.http.conftest import Opened, Things
 from tests.trackers.server.exchange import Reply
 from tests.trackers.server.serving import TestServer
 

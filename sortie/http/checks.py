@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import trio
 
+from sortie.http.client import HttpClient
 from sortie.model.checks import Check, CheckResult, passed, warned
-from sortie.trackers.http.client import HttpClient
 
 TRACKER_CLOCK_TOLERANCE = 60.0
 """Seconds by which this machine's clock may differ from the tracker's without a warning."""

@@ -12,12 +12,11 @@ import trio
 from msgspec.structs import replace
 from trio.testing import MockClock
 
-from sortie.trackers.http.budget import Use
-from sortie.trackers.http.client import HttpClient
-from sortie.trackers.http.credentials import bearer
-from sortie.trackers.http.endpoint import TrackerEndpoint
-from sortie.trackers.http.requests import HttpRequest
-from tests.trackers.http.conftest import PROVIDER, TOKEN
+from sortie.http.budget import Use
+from sortie.http.client import HttpClient, open_client
+from sortie.http.credentials import bearer
+from sortie.http.requests import HttpRequest
+from tests.http.conftest import PROVIDER, TOKEN
 
 GAP = 1.0
 
@@ -51,9 +50,9 @@ class SlowService:
 async def client_of(service: SlowService) -> AsyncIterator[HttpClient]:
     """Hold a client of the service open that keeps changes apart."""
     provider = replace(PROVIDER, change_gap=GAP, at_once=4)
-    async with httpx2.AsyncClient(transport=httpx2.MockTransport(service)) as transport:
-        place = TrackerEndpoint.of("https://tracker.example/api")
-        yield HttpClient(transport, provider, place, bearer(TOKEN), lambda: None)
+    async with open_client(provider, "https://tracker.example/api", bearer(TOKEN)) as client:
+        client._client = httpx2.AsyncClient(transport=httpx2.MockTransport(service))
+        yield client
 
 
 @pytest.fixture

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import httpx2
 
+from sortie.http.requests import HttpRequest
 from sortie.model import TrackerError, TrackerErrorKind
-from sortie.trackers.endpoints import is_endpoint
-from sortie.trackers.http.requests import HttpRequest
+from sortie.model.addresses import is_endpoint
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
-class TrackerEndpoint:
+class ServerEndpoint:
     """An address to which paths are added; nothing leads away from its server."""
 
     def __init__(self, base: httpx2.URL) -> None:
         self._base = base
 
     @staticmethod
-    def of(address: str) -> TrackerEndpoint:
+    def of(address: str) -> ServerEndpoint:
         """Return the endpoint of an address. Raises TrackerError (INVALID) where it is none."""
         try:
             base = httpx2.URL(address.rstrip("/"))
@@ -28,7 +28,7 @@ class TrackerEndpoint:
             shown = str(base.copy_with(userinfo=b"", query=None, fragment=None))
             what = f"tracker.endpoint: {shown!r} is no address of a server"
             raise TrackerError(TrackerErrorKind.INVALID, what)
-        return TrackerEndpoint(base)
+        return ServerEndpoint(base)
 
     def __str__(self) -> str:
         return str(self._base)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sortie.model import TrackerError, TrackerErrorKind
-from sortie.trackers.http.comments import (
+from sortie.http.comments import (
     OnceOnly,
     fitted,
     harmless_mentions,
@@ -14,7 +13,8 @@ from sortie.trackers.http.comments import (
     marked,
     without_mark,
 )
-from sortie.trackers.http.errors import LostAnswer
+from sortie.http.errors import LostAnswer
+from sortie.model import TrackerError, TrackerErrorKind
 
 
 @pytest.mark.parametrize(

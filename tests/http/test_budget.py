@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sortie.trackers.http.budget import (
+from sortie.http.budget import (
     BudgetHeaders,
     Budgets,
     Reset,

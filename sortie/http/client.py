@@ -1,4 +1,4 @@
-"""The HTTP client of one tracker, for its whole life: bounded, signed, without redirects.
+"""The HTTP client of a tracker or forge, for its whole life: bounded, signed, without redirects.
 
 Rule 1: a request ends within LONGEST_REQUEST seconds, and its body within LARGEST_BODY bytes.
 Rule 2: a secret is sent to the endpoint's scheme, host and port only, and stands in no error.
@@ -19,17 +19,16 @@ import trio
 from msgspec.structs import replace
 
 from sortie import __version__
-from sortie.model import TrackerError, TrackerErrorKind
+from sortie.http.answers import HttpAnswer, NoJson, has_list_at
+from sortie.http.budget import Budgets, Use, retry_after, server_time
+from sortie.http.credentials import Credential
+from sortie.http.endpoint import REDIRECTS, ServerEndpoint
+from sortie.http.errors import MAYBE_DONE, STATUS_KINDS, LostAnswer, chain_of, failure
+from sortie.http.etags import ETagMemory
+from sortie.http.requests import HttpRequest, Provider
+from sortie.model import RateBudget, TrackerError, TrackerErrorKind
 from sortie.model.secrets import redactor
 from sortie.model.texts import start_of
-from sortie.trackers import RateBudget
-from sortie.trackers.http.answers import HttpAnswer, NoJson, has_list_at
-from sortie.trackers.http.budget import Budgets, Use, retry_after, server_time
-from sortie.trackers.http.credentials import Credential
-from sortie.trackers.http.endpoint import REDIRECTS, TrackerEndpoint
-from sortie.trackers.http.errors import MAYBE_DONE, STATUS_KINDS, LostAnswer, chain_of, failure
-from sortie.trackers.http.etags import ETagMemory
-from sortie.trackers.http.requests import HttpRequest, Provider
 
 LONGEST_REQUEST = 50.0
 """Seconds from the sending of a request to the last byte of its answer."""
@@ -56,51 +55,67 @@ async def open_client(
     credential: Credential,
     progress: Callable[[], object] = lambda: None,
 ) -> AsyncIterator[HttpClient]:
-    """Hold the client of a tracker open; ``endpoint`` is what all paths are added to.
+    """Hold a client open; ``endpoint`` is what all paths are added to.
 
-    ``progress`` is that of the context, called with each answer. Raises TrackerError (INVALID)
-    where the endpoint is no address.
+    Who opens it with the same credential of the same provider meanwhile gets the same client, so
+    that a limit of the account is counted once. ``progress`` is called with each answer. Raises
+    TrackerError (INVALID) where the endpoint is no address.
     """
-    for name in ("httpx2", "httpcore2"):  # they log addresses and headers of answers
-        logging.getLogger(name).setLevel(logging.WARNING)
-    place = TrackerEndpoint.of(endpoint)
-    no_cookies = CookieJar(DefaultCookiePolicy(allowed_domains=()))
-    async with httpx2.AsyncClient(
-        headers={
-            "Accept": "application/json",
-            "User-Agent": f"sortie/{__version__}",
-            **provider.headers,
-        },
-        cookies=no_cookies,
-        timeout=HTTP_TIMEOUT,
-        follow_redirects=False,
-        limits=httpx2.Limits(max_connections=provider.at_once, keepalive_expiry=60.0),
-    ) as client:
-        yield HttpClient(client, provider, place, credential, progress)
+    client = HttpClient(provider, ServerEndpoint.of(endpoint), credential)
+    client = next((other for other in _open if other.is_alike(client)), client)
+    if not client.users:
+        _open.append(client)
+    client.users.append(progress)
+    try:
+        yield client
+    finally:
+        client.users.remove(progress)
+        if not client.users:
+            _open.remove(client)
+            with trio.CancelScope(shield=True):
+                await client.aclose()
 
 
 class HttpClient:
     """Asks one provider with one credential."""
 
     def __init__(
-        self,
-        client: httpx2.AsyncClient,
-        provider: Provider,
-        endpoint: TrackerEndpoint,
-        credential: Credential,
-        progress: Callable[[], object],
+        self, provider: Provider, endpoint: ServerEndpoint, credential: Credential
     ) -> None:
-        self._client = client
+        for name in ("httpx2", "httpcore2"):  # they log addresses and headers of answers
+            logging.getLogger(name).setLevel(logging.WARNING)
+        self._client = httpx2.AsyncClient(
+            headers={
+                "Accept": "application/json",
+                "User-Agent": f"sortie/{__version__}",
+                **provider.headers,
+            },
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
+            timeout=HTTP_TIMEOUT,
+            follow_redirects=False,
+            limits=httpx2.Limits(max_connections=provider.at_once, keepalive_expiry=60.0),
+        )
         self._provider = provider
         self.endpoint = endpoint
-        self._credential = credential
-        self._progress = progress
+        self.credential = credential
+        self.users: list[Callable[[], object]] = []
         self._etags = ETagMemory()
         self._budgets = Budgets(provider.budgets)
         self._slots = trio.CapacityLimiter(provider.at_once)
         self._changes = trio.Lock()
         self._next_change = float("-inf")
         self.server_time: tuple[datetime, float] | None = None
+
+    def is_alike(self, other: HttpClient) -> bool:
+        """Tell whether another client asks the same service for the same account."""
+        gap = max(self._provider.change_gap, other._provider.change_gap)
+        ours = replace(self._provider, change_gap=gap), str(self.endpoint), self.credential.identity
+        there = other.endpoint, other.credential.identity
+        return ours == (replace(other._provider, change_gap=gap), str(there[0]), there[1])
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        await self._client.aclose()
 
     def __repr__(self) -> str:
         return f"HttpClient({self._provider.name}, {self.endpoint})"
@@ -141,13 +156,14 @@ class HttpClient:
         a change may have been made.
         """
         answer = await self._signed(request)
-        if answer.status == 401 and request.signed and await self._credential.renew():
+        if answer.status == 401 and request.signed and await self.credential.renew():
             answer = await self._signed(request)
         if request.follow and answer.status in REDIRECTS and not request.is_change:
             location = answer.headers.get("location", "")
             path = self.endpoint.redirected(answer.url, location, self._attempt(request))
             answer = await self._signed(replace(request, path=path, params=(), follow=False))
-        self._progress()
+        for progress in self.users:
+            progress()
         is_limit = self._provider.is_limit(answer)  # GraphQL tells of limits with 200, too
         if answer.ok or (answer.status in request.wanted and not is_limit):
             if not is_limit:
@@ -158,7 +174,7 @@ class HttpClient:
 
     async def _signed(self, request: HttpRequest) -> HttpAnswer:
         """Make a request with the credential, for which that may have to ask first."""
-        signed = await self._credential.headers() if request.signed else {}
+        signed = await self.credential.headers() if request.signed else {}
         async with self._slot(request):
             return await self._answered(request, signed)
 
@@ -312,4 +328,7 @@ class HttpClient:
         return f"{request.what} ({self._provider.name} at {self.endpoint.host})"
 
     def _clean(self, text: str) -> str:
-        return redactor(self._credential.secrets)(text)
+        return redactor(self.credential.secrets)(text)
+
+
+_open: list[HttpClient] = []

@@ -1,0 +1,118 @@
+"""What becomes of a run's work: a branch, evidence, a pull request."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Literal
+
+from msgspec import Struct
+
+from sortie.model.runs import Finish
+
+FILES_SHOWN = 200
+"""Changed files of a delivery that are kept by name."""
+
+DIFF_LIMIT = 512 * 1024
+"""Characters of a diff that are kept."""
+
+
+class PullRequest(Struct, frozen=True, kw_only=True):
+    """A pull request of a forge (GitLab says merge request).
+
+    ``id`` is the forge's own and stays where a repository is renamed; ``number`` is what people
+    use. ``head`` is the commit of its branch, as far as the forge has seen it.
+    """
+
+    id: str
+    number: int
+    url: str
+    state: Literal["open", "merged", "closed"]
+    branch: str
+    base: str
+    title: str
+    body: str = ""
+    head: str | None = None
+    draft: bool = False
+
+
+class CommandResult(Struct, frozen=True, kw_only=True):
+    """How a command of ``verify.commands`` ended; ``tail`` is the end of what it printed."""
+
+    command: str
+    ok: bool
+    status: str
+    seconds: float
+    tail: str = ""
+
+
+class Evidence(Struct, frozen=True, kw_only=True):
+    """What was checked at which commit, and with which result; the first failure is the last."""
+
+    commit: str
+    where: str
+    commands: tuple[CommandResult, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether all commands succeeded."""
+        return all(result.ok for result in self.commands)
+
+
+class ChangedFile(Struct, frozen=True, kw_only=True):
+    """A file that differs from the base, with its lines added and removed; None for a binary."""
+
+    path: str
+    added: int | None = None
+    removed: int | None = None
+
+
+class Stage(StrEnum):
+    """How far a delivery has come; each step is on record before the next is taken."""
+
+    FINISHED = "finished"
+    """The agent has finished; nothing was looked at yet."""
+    PROVEN = "proven"
+    """The work is committed, and what had to be checked has succeeded."""
+    PUSHED = "pushed"
+    """The branch is at the remote."""
+    DELIVERED = "delivered"
+    """The pull request is open, or there is no forge."""
+    DROPPED = "dropped"
+    """The agent went on, or the issue was held: nothing follows by itself."""
+
+
+PENDING = frozenset({Stage.FINISHED, Stage.PROVEN, Stage.PUSHED})
+"""Stages after which a later run goes on where an interrupted one was, without its agent."""
+
+
+class Delivery(Struct, frozen=True, kw_only=True):
+    """The work of an issue on its way from a workspace to a pull request.
+
+    ``finish`` and ``reason`` are how the agent ended. ``began_at`` is the commit of the branch at
+    the remote when the run began, None where it was not there: what the agent has rewritten may be
+    replaced from there only. ``files`` are the first FILES_SHOWN of ``files_changed``.
+    """
+
+    branch: str
+    base: str
+    host: str
+    stage: Stage
+    finish: Finish
+    reason: str = ""
+    began_at: str | None = None
+    head: str | None = None
+    tree: str | None = None
+    base_commit: str | None = None
+    commits: int = 0
+    behind: int = 0
+    files_changed: int = 0
+    added: int = 0
+    removed: int = 0
+    files: tuple[ChangedFile, ...] = ()
+    evidence: Evidence | None = None
+    pull_request: PullRequest | None = None
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether a later run goes on with it."""
+        return self.stage in PENDING
