@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from sortie.config.forge_kinds import repository_findings
 from sortie.config.limits import limit_findings
 from sortie.config.report import Finding
 from sortie.config.schemas import AgentSchema, BlockSchema, TrackerSchema
@@ -146,6 +147,7 @@ def all_findings(
         yield from unreported_findings(parts["agent"], agent_schema.unreported)
         if agent_schema.block_name in blocks:
             yield from agent_schema.check(parts["agent"], blocks[agent_schema.block_name])
+    yield from repository_findings(parts)
     yield from hook_findings(parts["hooks"], secrets)
     yield from worker_findings(parts["worker"])
     yield from server_findings(parts["server"])

@@ -23,6 +23,7 @@ from sortie.daemon.last_failures import LastFailures, recorded_failures
 from sortie.daemon.options import RunOptions
 from sortie.daemon.recent_activity import RecentActivity
 from sortie.daemon.reloader import Reloader, use_settings
+from sortie.daemon.repositories import open_repositories
 from sortie.daemon.root_lock import RootLock
 from sortie.daemon.run_contexts import (
     RunContexts,
@@ -111,9 +112,10 @@ class Daemon:
             open_tracker(
                 self._workflow, StoredSightings(self._store), self._publish, environ
             ) as self._tracker,
+            open_repositories(self._workflow.settings) as repositories,
         ):
             contexts = RunContexts(
-                self._workflow, self._tracker, transports, environ, self._root_lock
+                self._workflow, self._tracker, transports, environ, self._root_lock, repositories
             )
             self._hide_secrets(contexts)
             self._host_isolation = transports.host_isolation

@@ -12,6 +12,7 @@ from sortie import agents
 from sortie.agents.launch import resolve_command
 from sortie.config.settings import Settings
 from sortie.daemon.locks import HeldElsewhere, Lock
+from sortie.daemon.repositories import Repositories, token_of
 from sortie.daemon.root_lock import RootLock
 from sortie.daemon.transports import TransportPool
 from sortie.model import (
@@ -25,7 +26,8 @@ from sortie.orchestrator.context import Readiness
 from sortie.resources import Shortage, Shortages, run_in_thread, shortage_behind
 from sortie.store import Store
 from sortie.trackers import Tracker
-from sortie.worker import RunContext
+from sortie.transports import Transport
+from sortie.worker import RemoteRepository, RunContext
 from sortie.workflow.loader import Workflow
 from sortie.workspaces import Secrets, Workspaces, helper_env
 
@@ -34,6 +36,7 @@ def secrets_of(settings: Settings) -> Secrets:
     """Return what agents, hooks and logs must not see."""
     known = (settings.tracker.api_key, settings.server.auth_token, *settings.secret_parts)
     values = frozenset(secret.get_secret_value() for secret in known if secret is not None)
+    values |= {token} if (token := token_of(settings)) else set()
     return Secrets(names=frozenset(settings.secret_variables), values=values)
 
 
@@ -58,11 +61,13 @@ class RunContexts:
         transports: TransportPool,
         environ: Mapping[str, str],
         root_lock: RootLock,
+        repositories: Repositories | None = None,
     ) -> None:
         self._tracker = tracker
         self._transports = transports
         self._environ = environ
         self._root_lock = root_lock
+        self._repositories = repositories
         self.redact: Callable[[str], str] = unchanged
         self.use(workflow)
 
@@ -94,6 +99,7 @@ class RunContexts:
             resumes=adapter.resumes,
             handed_over=(*adapter.env_names, *settings.worker.ssh_pass_env),
             redact=lambda text: self.redact(text),
+            remote=self._remote_on(LOCAL, local),
         )
 
     async def close_dropped(self, is_busy: Callable[[str], bool]) -> None:
@@ -112,7 +118,12 @@ class RunContexts:
         settings = self._local.settings
         transport = self._transports.transport(host, settings)
         workspaces = Workspaces(settings.remote_root, transport)
-        return replace(self._local, transport=transport, workspaces=workspaces)
+        remote = self._remote_on(host, transport)
+        return replace(self._local, transport=transport, workspaces=workspaces, remote=remote)
+
+    def _remote_on(self, host: str, transport: Transport) -> RemoteRepository | None:
+        repositories = self._repositories
+        return None if repositories is None else repositories.on_host(host, transport)
 
 
 async def agent_program(context: RunContext) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from sortie.facts.fact import Level, RunFact, fact, shown_spending
+from sortie.facts.fact import Fact, Level, RunFact, fact, shown_spending
 from sortie.model import (
     NO_SUMMARY,
     NOTHING,
@@ -13,6 +13,7 @@ from sortie.model import (
     RunStatus,
     RunSummary,
     Spending,
+    Stage,
     StopReason,
 )
 
@@ -28,6 +29,7 @@ class Phase(StrEnum):
     SESSION = "session"
     TURN = "turn"
     REREAD = "reread"
+    DELIVERY = "delivery"  # commits, checks, push, pull request
     ENDING = "ending"
 
 
@@ -72,6 +74,35 @@ class WorkspaceReady(RunFact, frozen=True, kw_only=True):
     @property
     def level(self) -> Level:
         return "info" if self.created else "debug"
+
+
+@fact("delivery.advanced", "info")
+class DeliveryAdvanced(RunFact, frozen=True, kw_only=True):
+    """The work of a run has come a step further on its way to a pull request."""
+
+    stage: Stage
+    branch: str
+    head: str | None = None
+    files_changed: int = 0
+    pull_request: str | None = None
+
+
+@fact("command.verified", "info")
+class CommandVerified(RunFact, frozen=True, kw_only=True):
+    """A command of ``verify.commands`` has ended."""
+
+    command: str
+    ok: bool
+    status: str
+    seconds: float
+
+
+@fact("work.rescued", "info")
+class WorkRescued(Fact, frozen=True, kw_only=True):
+    """Work that was nowhere else was kept in the mirror when its workspace was removed."""
+
+    issue_identifier: str
+    refs: tuple[str, ...]
 
 
 @fact("run.stopping", "info")

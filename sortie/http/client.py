@@ -23,10 +23,10 @@ from sortie.http.answers import HttpAnswer, NoJson, has_list_at
 from sortie.http.budget import Budgets, Use, retry_after, server_time
 from sortie.http.credentials import Credential
 from sortie.http.endpoint import REDIRECTS, ServerEndpoint
-from sortie.http.errors import MAYBE_DONE, STATUS_KINDS, LostAnswer, chain_of, failure
+from sortie.http.errors import MAYBE_DONE, STATUS_KINDS, chain_of, failure
 from sortie.http.etags import ETagMemory
 from sortie.http.requests import HttpRequest, Provider
-from sortie.model import RateBudget, TrackerError, TrackerErrorKind
+from sortie.model import LostAnswer, RateBudget, TrackerError, TrackerErrorKind
 from sortie.model.secrets import redactor
 from sortie.model.texts import start_of
 

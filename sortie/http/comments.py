@@ -7,8 +7,8 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from sortie.http.errors import LostAnswer
 from sortie.http.markdown_code import outside_code
+from sortie.model import LostAnswer
 
 _MARK = re.compile(r"\s*<!-- sortie:([!-~]{1,200}?) -->\s*\Z")
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import httpx2
 
-from sortie.model import TrackerError, TrackerErrorKind
+from sortie.model import LostAnswer, TrackerError, TrackerErrorKind
 
 STATUS_KINDS: Mapping[int, TrackerErrorKind] = {
     400: TrackerErrorKind.INVALID,
@@ -33,10 +33,6 @@ CLOSED or UNAVAILABLE, as long as it takes.
 
 MAYBE_DONE = frozenset({408, 500, 502, 504})
 """Answers after which a change may have been made all the same."""
-
-
-class LostAnswer(TrackerError):
-    """A change was sent, and may or may not have been made: look before it is tried again."""
 
 
 def failure(

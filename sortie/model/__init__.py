@@ -16,6 +16,7 @@ from sortie.model.errors import (
     GitError,
     HostError,
     HostTrouble,
+    LostAnswer,
     NotInRootError,
     OccupiedError,
     Problem,
@@ -70,6 +71,7 @@ from sortie.model.texts import TEXT_LIMIT, cut
 from sortie.model.turns import TurnResult
 
 __all__ = [
+    "LostAnswer",
     "GitError",
     "Stage",
     "PullRequest",

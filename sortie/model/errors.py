@@ -34,6 +34,9 @@ class ErrorKind(StrEnum):
     TEMPLATE_ERROR = "template_error"
     WORKSPACE_ERROR = "workspace_error"
     TRACKER_ERROR = "tracker_error"
+    DELIVERY_FAILED = "delivery_failed"
+    VERIFICATION_FAILED = "verification_failed"
+    NO_CHANGE = "no_change"
     INTERNAL_ERROR = "internal_error"
 
 
@@ -101,6 +104,10 @@ class TrackerError(SortieError):
         self.kind = kind
         self.retry_after = retry_after
         self.lists_only = lists_only
+
+
+class LostAnswer(TrackerError):
+    """A change was sent, and may or may not have been made: look before it is tried again."""
 
 
 class TransportError(SortieError):

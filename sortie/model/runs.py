@@ -67,6 +67,8 @@ class HoldReason(StrEnum):
     USAGE_BUDGET_EXHAUSTED = "usage_budget_exhausted"
     HANDOFF_FAILED = "handoff_failed"
     AGENT_BLOCKED = "agent_blocked"
+    VERIFICATION_FAILED = "verification_failed"
+    NO_CHANGE = "no_change"
     OPERATOR = "operator"
     INTERNAL_ERROR = "internal_error"
 

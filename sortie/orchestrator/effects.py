@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable
+from contextlib import nullcontext, suppress
 
 import trio
 
@@ -28,7 +29,7 @@ from sortie.scheduler.rules import SHORTAGE_DELAY
 from sortie.telemetry import facts
 from sortie.trackers import Tracker
 from sortie.transports.rank import ranked
-from sortie.worker.cleanup import remove_workspace, require_saved
+from sortie.worker.cleanup import remove_workspace, require_saved, rescue_work
 
 Tell = Callable[[Event], None]
 
@@ -204,7 +205,10 @@ async def _clean_one(
     try:
         with ranked():
             tools = context.run_context_for(known.host)
-            if spared:
+            if tools.remote is not None:
+                with nullcontext() if spared else suppress(UnsavedWorkError):
+                    await rescue_work(tools, issue, known, context.publish)
+            elif spared:
                 await require_saved(tools, issue, known)
             await remove_workspace(tools, issue, known, context.publish)
     except UnsavedWorkError:

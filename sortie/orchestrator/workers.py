@@ -75,6 +75,7 @@ class WorkerPool:
             attempt=start.streak.failures,
             fetched_at=start.fetched_at,
             resume=start.resume,
+            delivery=start.delivery,
         )
         report = await work(job, self._context.run_context_for(start.host), reports, scopes)
         del self._scopes[run_id]

@@ -90,6 +90,7 @@ class Scheduler:
             day=memory.day,
             limits=UsageLimits(memory.limits),
             agent_sessions=dict(memory.agent_sessions),
+            deliveries=dict(memory.deliveries),
             workspaces=WorkspaceIndex(memory.workspaces, memory.unsaved),
             crashed=set(memory.crashed),
             paused=memory.paused,
@@ -199,6 +200,7 @@ class Scheduler:
                 | ev.ProcessLaunched()
                 | ev.AgentSessionKnown()
                 | ev.AgentActed()
+                | ev.DeliveryAdvanced()
             ):
                 progressed(state, event, now)
             case ev.SpendingReported():

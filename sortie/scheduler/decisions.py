@@ -13,6 +13,7 @@ from msgspec import Struct
 from sortie import facts
 from sortie.model import (
     AgentSession,
+    Delivery,
     Issue,
     IssueId,
     KnownWorkspace,
@@ -39,7 +40,8 @@ class StartWorker(Struct, frozen=True, kw_only=True):
     """Start a worker; answer, sooner or later, with exactly one WorkerExited.
 
     ``fetched_at`` is when the issue was re-read, in monotonic seconds; ``resume`` is the session
-    that the issue's last run had with the same agent on the same host.
+    that the issue's last run had with the same agent on the same host, and ``delivery`` what that
+    run left half done there.
     """
 
     run_id: RunId
@@ -48,6 +50,7 @@ class StartWorker(Struct, frozen=True, kw_only=True):
     host: str
     fetched_at: float
     resume: AgentSession | None = None
+    delivery: Delivery | None = None
 
 
 class StopWorker(Struct, frozen=True):

@@ -10,7 +10,16 @@ from operator import itemgetter
 from msgspec.structs import replace
 
 from sortie import facts
-from sortie.model import AgentSession, HoldReason, Issue, IssueId, Streak, same_state, state_key
+from sortie.model import (
+    AgentSession,
+    Delivery,
+    HoldReason,
+    Issue,
+    IssueId,
+    Streak,
+    same_state,
+    state_key,
+)
 from sortie.scheduler import records as rec
 from sortie.scheduler.candidates import Candidate, GateVerdict, Place
 from sortie.scheduler.claim_table import share_of
@@ -251,6 +260,7 @@ def _start(state: SchedulerState, claim: Rechecking, issue: Issue, host: str, no
             host=host,
             fetched_at=now,
             resume=_resumable(state, issue, host),
+            delivery=_half_done(state, issue, host),
         )
     )
 
@@ -263,6 +273,12 @@ def _resumable(state: SchedulerState, issue: Issue, host: str) -> AgentSession |
         return None
     known = {(workspace.host, workspace.path) for workspace in state.workspaces.of(issue.id)}
     return session if (host, session.workspace) in known else None
+
+
+def _half_done(state: SchedulerState, issue: Issue, host: str) -> Delivery | None:
+    """Return the delivery that a run of the issue goes on with, if it was begun on its host."""
+    delivery = state.deliveries.get(issue.id)
+    return delivery if delivery is not None and delivery.host == host else None
 
 
 def put_back(state: SchedulerState, issue_id: IssueId) -> None:

@@ -13,6 +13,7 @@ from msgspec import Struct
 from sortie.model import (
     NOTHING,
     Activity,
+    Delivery,
     Issue,
     IssueId,
     KeptWorkspace,
@@ -121,6 +122,14 @@ class AgentActed(Struct, frozen=True):
 
     run_id: RunId
     activity: Activity
+
+
+class DeliveryAdvanced(Struct, frozen=True):
+    """The work of a run has come a step further; ``diff`` is what it changes, if that is new."""
+
+    run_id: RunId
+    delivery: Delivery
+    diff: str | None = None
 
 
 class UsageLimitMet(Struct, frozen=True):
@@ -246,6 +255,7 @@ Event = (
     | AgentSessionKnown
     | SpendingReported
     | AgentActed
+    | DeliveryAdvanced
     | UsageLimitMet
     | UsageLimitPassed
     | WorkerExited

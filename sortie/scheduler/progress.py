@@ -21,7 +21,8 @@ def progressed(
     | ev.TurnStarted
     | ev.ProcessLaunched
     | ev.AgentSessionKnown
-    | ev.AgentActed,
+    | ev.AgentActed
+    | ev.DeliveryAdvanced,
     now: float,
 ) -> None:
     """Take in a worker's report; one of a run whose claim is over changes nothing."""
@@ -47,6 +48,14 @@ def progressed(
             state.out.append(rec.RecordSession(run_id=run_id, session_id=session_id))
         case ev.AgentActed(run_id, activity):
             state.out.append(rec.RecordActivity(run_id=run_id, activity=activity))
+        case ev.DeliveryAdvanced(run_id, delivery, diff):
+            issue_id = claim.issue.id
+            state.deliveries.pop(issue_id, None)
+            if delivery.is_pending:
+                state.deliveries[issue_id] = delivery
+            state.out.append(
+                rec.RecordDelivery(run_id=run_id, issue_id=issue_id, delivery=delivery, diff=diff)
+            )
 
 
 def _keep_session(state: SchedulerState, claim: Worked, agent: str, session_id: str) -> None:

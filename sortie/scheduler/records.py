@@ -13,6 +13,7 @@ from msgspec import Struct
 from sortie.model import (
     NO_SUMMARY,
     Activity,
+    Delivery,
     ErrorKind,
     HoldReason,
     Issue,
@@ -157,6 +158,16 @@ class RecordExit(Struct, frozen=True, kw_only=True):
     summary: RunSummary = NO_SUMMARY
 
 
+class RecordDelivery(Struct, frozen=True, kw_only=True):
+    """How far the work of a run has come; replaces what was recorded of it, and of earlier runs of
+    the issue nothing is pending any more. ``diff`` is kept where it is given."""
+
+    run_id: RunId
+    issue_id: IssueId
+    delivery: Delivery
+    diff: str | None = None
+
+
 class RecordHandoff(Struct, frozen=True, kw_only=True):
     """An issue stands in the handoff state after its newest run."""
 
@@ -254,6 +265,7 @@ Record = (
     | RecordProcess
     | RecordSession
     | RecordExit
+    | RecordDelivery
     | RecordHandoff
     | RecordRetry
     | ForgetRetry

@@ -15,6 +15,7 @@ from sortie import facts
 from sortie.model import (
     NOTHING,
     AgentSession,
+    Delivery,
     HoldReason,
     Issue,
     IssueId,
@@ -61,7 +62,8 @@ class SchedulerState:
     ``dispatch_needed``: a dispatch may find an issue to start. ``epoch`` is the Unix time at which
     the monotonic clock stood at 0; only the order of issues depends on it. ``in_hand`` is the issue
     that is being handled, in case that crashes. ``sessions`` counts an issue's runs in which a turn
-    started; ``agent_sessions`` are those that its next run may resume. ``crashed`` are issues with
+    started; ``agent_sessions`` are those that its next run may resume, and ``deliveries`` what it
+    goes on with. ``crashed`` are issues with
     a recorded crash. ``last_request`` numbers the requests to the outside world. No issue is chosen
     before ``no_dispatch_before``, as the tracker did not answer about those chosen last; and no
     request is planned before ``tracker_paused_until``.
@@ -80,6 +82,7 @@ class SchedulerState:
     day: str = ""
     limits: UsageLimits = field(default_factory=UsageLimits)
     agent_sessions: dict[IssueId, AgentSession] = field(default_factory=dict)
+    deliveries: dict[IssueId, Delivery] = field(default_factory=dict)
     workspaces: WorkspaceIndex = field(default_factory=WorkspaceIndex)
     crashed: set[IssueId] = field(default_factory=set)
     in_hand: Issue | None = None
@@ -280,6 +283,7 @@ class SchedulerState:
         """Clean up after an unclaimed issue that is terminal: its budget and its workspaces."""
         self.candidates.discard(issue.id)
         self.agent_sessions.pop(issue.id, None)
+        self.deliveries.pop(issue.id, None)
         self.reset_budget(issue.id)
         workspaces = self.workspaces.of(issue.id)
         if workspaces and not self.draining:  # else the next start sees to it

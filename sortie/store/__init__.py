@@ -17,6 +17,7 @@ from sortie.model import (
     UNKNOWN,
     Activity,
     AgentSession,
+    Delivery,
     ErrorKind,
     HoldReason,
     Issue,
@@ -117,7 +118,8 @@ class Recovered(Struct, frozen=True, kw_only=True):
     workspaces and crashes in that of the issue's id, comments as they were to be made.
     ``sessions`` count runs in which a turn started; ``agent_sessions`` are the newest known of
     each issue with a workspace. ``unsaved`` is since when workspaces count as unsaved, by host and
-    path. ``spent`` is what counts against an issue's limits, ``days`` what
+    path. ``deliveries`` are those that
+    were cut short. ``spent`` is what counts against an issue's limits, ``days`` what
     was used on the last days that are known.
     """
 
@@ -127,6 +129,7 @@ class Recovered(Struct, frozen=True, kw_only=True):
     paused: bool = False
     sessions: Mapping[IssueId, int] = field(default_factory=dict)
     agent_sessions: Mapping[IssueId, AgentSession] = field(default_factory=dict)
+    deliveries: Mapping[IssueId, Delivery] = field(default_factory=dict)
     spent: Mapping[IssueId, Spending] = field(default_factory=dict)
     days: Mapping[str, Spending] = field(default_factory=dict)
     limits: tuple[StoredLimit, ...] = ()
@@ -163,6 +166,7 @@ class HistoryRow(Struct, frozen=True, kw_only=True):
     state: str | None = None
     summary: RunSummary = NO_SUMMARY
     handed_off_at: datetime | None = None
+    delivery: Delivery | None = None
 
 
 class DayRow(Struct, frozen=True, kw_only=True):
@@ -221,6 +225,10 @@ class Store(Protocol):
 
     async def run(self, run_id: RunId) -> HistoryRow | None:
         """Return one run, None where it is not recorded."""
+        ...
+
+    async def diff(self, run_id: RunId) -> str | None:
+        """Return what a run's work changed against its base, None where it is not recorded."""
         ...
 
     async def forget_runs(self, before: float, limit: int) -> int:

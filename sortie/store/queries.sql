@@ -82,6 +82,17 @@ UPDATE runs SET
   seen_at = max(seen_at, :at)
 WHERE run_id = :run_id AND finished_at IS NULL;
 
+-- name: set_run_delivery
+UPDATE runs SET delivery = :delivery, delivery_pending = :pending, seen_at = max(seen_at, :at)
+WHERE run_id = :run_id AND finished_at IS NULL;
+
+-- name: settle_deliveries
+UPDATE runs SET delivery_pending = 0
+WHERE delivery_pending AND issue_id = :issue_id AND run_id <> :run_id;
+
+-- name: replace_diff
+INSERT OR REPLACE INTO diffs (run_id, diff) VALUES (:run_id, :diff);
+
 -- name: finish_run
 UPDATE runs SET
   issue = NULL,
@@ -260,6 +271,12 @@ WHERE seq IN (
   WHERE runs.session_id IS NOT NULL GROUP BY runs.issue_id
 )
 ORDER BY issue_id;
+
+-- name: pending_deliveries
+SELECT issue_id, delivery FROM runs WHERE delivery_pending ORDER BY issue_id, seq;
+
+-- name: diff_of_run
+SELECT diff FROM diffs WHERE run_id = :run_id;
 
 -- name: all_workspaces
 SELECT issue_id, identifier, host, path, unsaved_since FROM workspaces

@@ -18,6 +18,7 @@ from sortie.store.database import Database, explained
 from sortie.store.database_file import place_of
 from sortie.store.record_reader import (
     read_days,
+    read_diff,
     read_newest_run,
     read_recovered,
     read_run,
@@ -29,6 +30,7 @@ T = TypeVar("T")
 
 _READ_BUSY_TIMEOUT = 5.0
 _DAYS_SINCE = 6  # the first schema with days
+_DIFFS_SINCE = 12  # the first schema with diffs
 _RUNS_SINCE = 1  # the first schema whose runs read_runs can read
 
 
@@ -56,6 +58,12 @@ def read_history(
 def read_one(path: str, run_id: RunId) -> HistoryRow | None:
     """Return one run, None where it is not recorded, as ``read_history`` reads."""
     return _beside(path, partial(read_run, run_id=run_id), _RUNS_SINCE)
+
+
+def read_diff_of(path: str, run_id: RunId) -> str | None:
+    """Return what a run's work changed, as ``read_history`` reads; None where it is not recorded.
+    A file of a version that kept none is refused."""
+    return _beside(path, partial(read_diff, run_id=run_id), _DIFFS_SINCE)
 
 
 def read_newest(path: str, issue: str) -> HistoryRow | None:

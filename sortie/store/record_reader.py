@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import zlib
 
 from sortie.model import NOTHING, IssueId, RunId, Spending
 from sortie.store import DayRow, HistoryRow, Recovered, Totals, UnknownRun
@@ -10,6 +11,7 @@ from sortie.store.database import Database
 from sortie.store.rows import (
     agent_session,
     day_row,
+    delivery_from_json,
     due_comment,
     history_row,
     known_workspace,
@@ -54,6 +56,10 @@ def read_recovered(database: Database) -> Recovered:
             agent_sessions={
                 IssueId(row["issue_id"]): agent_session(row)
                 for row in database.rows("agent_sessions")
+            },
+            deliveries={
+                IssueId(row["issue_id"]): delivery_from_json(row["delivery"])
+                for row in database.rows("pending_deliveries")
             },
             crashes=tuple(map(stored_crash, database.rows("all_crashes"))),
             comments=tuple(map(due_comment, database.rows("all_comments"))),
@@ -109,3 +115,10 @@ def read_day(database: Database, day: str) -> Spending:
 def read_days(database: Database, limit: int) -> tuple[DayRow, ...]:
     """Read what each agent did and used on the last days on which anything was."""
     return tuple(map(day_row, database.rows("days", limit=limit)))
+
+
+def read_diff(database: Database, run_id: RunId) -> str | None:
+    """Read what a run's work changed, None where it is not recorded."""
+    for row in database.rows("diff_of_run", run_id=run_id):
+        return zlib.decompress(row["diff"]).decode("utf-8", "surrogatepass")
+    return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import zlib
 from collections.abc import Sequence
 from typing import assert_never
 
@@ -11,7 +12,13 @@ from sortie.model.spending import AMOUNTS
 from sortie.scheduler import records as rec
 from sortie.store import RecordRefused
 from sortie.store.database import Database, Value
-from sortie.store.rows import activity_values, issue_to_json, streak_values, summary_values
+from sortie.store.rows import (
+    activity_values,
+    delivery_to_json,
+    issue_to_json,
+    streak_values,
+    summary_values,
+)
 
 _UNWRITABLE = (
     OverflowError,
@@ -92,6 +99,20 @@ def _write_one(database: Database, record: rec.Record, at: float, inherited: int
             _update_run(database, record, "set_run_session", run_id, session_id=session_id, at=at)
         case rec.RecordExit():
             _finish_run(database, record, at, inherited)
+        case rec.RecordDelivery(run_id=run_id, delivery=delivery):
+            _update_run(
+                database,
+                record,
+                "set_run_delivery",
+                run_id,
+                delivery=delivery_to_json(delivery),
+                pending=int(delivery.is_pending),
+                at=at,
+            )
+            database.change("settle_deliveries", run_id=run_id, issue_id=record.issue_id)
+            if record.diff is not None:
+                packed = zlib.compress(record.diff.encode("utf-8", "surrogatepass"))
+                database.change("replace_diff", run_id=run_id, diff=packed)
         case rec.RecordHandoff(issue=issue, state=state):
             database.change(
                 "set_handed_off",

@@ -12,6 +12,7 @@ import msgspec
 from sortie.model import (
     Activity,
     AgentSession,
+    Delivery,
     ErrorKind,
     HoldReason,
     Issue,
@@ -53,6 +54,16 @@ def issue_to_json(issue: Issue) -> str:
 def issue_from_json(text: str) -> Issue:
     """Read an issue back; fields of other versions are ignored. Raises ValueError."""
     return msgspec.convert(json.loads(text), Issue)
+
+
+def delivery_to_json(delivery: Delivery) -> str:
+    """Return a delivery as JSON in ASCII."""
+    return json.dumps(delivery, default=_plain)
+
+
+def delivery_from_json(text: str) -> Delivery:
+    """Read a delivery back; fields of other versions are ignored. Raises ValueError."""
+    return msgspec.convert(json.loads(text), Delivery)
 
 
 def _plain(value: object) -> object:
@@ -202,7 +213,7 @@ def history_row(row: Row) -> HistoryRow:
     """Read a row of history."""
     error_kind, finished_at = row["error_kind"], row["finished_at"]
     handed_off_at = row.get("handed_off_at")
-    stopped_for = row.get("stopped_for")
+    stopped_for, delivery = row.get("stopped_for"), row.get("delivery")
     return HistoryRow(
         run_id=RunId(row["run_id"]),
         issue=row["identifier"],
@@ -225,6 +236,7 @@ def history_row(row: Row) -> HistoryRow:
         state=row.get("state"),
         summary=_summary(row),
         handed_off_at=None if handed_off_at is None else moment(handed_off_at),
+        delivery=None if delivery is None else delivery_from_json(delivery),
     )
 
 

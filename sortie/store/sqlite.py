@@ -33,6 +33,7 @@ from sortie.store.filesystems import is_doubtful
 from sortie.store.record_reader import (
     read_day,
     read_days,
+    read_diff,
     read_recovered,
     read_run,
     read_runs,
@@ -181,6 +182,10 @@ class SqliteStore:
     async def run(self, run_id: RunId) -> HistoryRow | None:
         """Return one run, None where it is not recorded."""
         return await self._thread.read(partial(read_run, run_id=run_id))
+
+    async def diff(self, run_id: RunId) -> str | None:
+        """Return what a run's work changed, None where it is not recorded."""
+        return await self._thread.read(partial(read_diff, run_id=run_id))
 
     async def forget_runs(self, before: float, limit: int) -> int:
         """Delete old runs that nothing refers to any more; return how many."""

@@ -4,7 +4,13 @@ Rule 1: a worker returns, or is cancelled, only when its processes are gone and 
 Rule 2: a worker keeps the settings it started with; only which states are active may change.
 """
 
-from sortie.worker.context import Assignment, RunContext, RunReporter, RunScopes
+from sortie.worker.context import (
+    Assignment,
+    RemoteRepository,
+    RunContext,
+    RunReporter,
+    RunScopes,
+)
 from sortie.worker.work import work
 
-__all__ = ["Assignment", "RunContext", "RunReporter", "RunScopes", "work"]
+__all__ = ["Assignment", "RemoteRepository", "RunContext", "RunReporter", "RunScopes", "work"]

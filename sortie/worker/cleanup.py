@@ -6,6 +6,7 @@ import os
 from uuid import NAMESPACE_URL, uuid5
 
 from sortie.model import (
+    GitError,
     Issue,
     KnownWorkspace,
     NotInRootError,
@@ -14,7 +15,7 @@ from sortie.model import (
     UnsavedWorkError,
     WorkspaceError,
 )
-from sortie.telemetry import Publish
+from sortie.telemetry import Publish, facts
 from sortie.worker.context import Assignment, RunContext
 from sortie.worker.environment import RunEnvironment
 from sortie.workspaces import Workspace, Workspaces, workspace_key
@@ -34,6 +35,32 @@ async def require_saved(context: RunContext, issue: Issue, known: KnownWorkspace
             raise UnsavedWorkError(context.redact(found))
     except TransportError as exc:
         raise WorkspaceError(str(exc)) from exc
+
+
+async def rescue_work(
+    context: RunContext, issue: Issue, known: KnownWorkspace, publish: Publish
+) -> None:
+    """Keep in the mirror what of a workspace is nowhere else.
+
+    Raises UnsavedWorkError where that cannot be done, and WorkspaceError where its host cannot be
+    asked.
+    """
+    removal, remote = _Removal(context, issue, known), context.remote
+    assert remote is not None
+    try:
+        if not await removal.is_due():
+            return
+        path, env = known.path, removal.environment.for_git()
+        try:
+            refs = await remote.repository.rescue(path, workspace_key(known.identifier), env)
+        except GitError as exc:
+            if found := await removal.environment.unsaved_work(path):
+                raise UnsavedWorkError(context.redact(f"{found}; {exc}")) from exc
+            return
+    except TransportError as exc:
+        raise WorkspaceError(str(exc)) from exc
+    if refs:
+        publish(facts.WorkRescued(issue_identifier=known.identifier, refs=refs))
 
 
 async def remove_workspace(

@@ -10,7 +10,8 @@ from msgspec import Struct
 
 from sortie.agents import Agent
 from sortie.config.settings import Settings
-from sortie.model import AgentSession, Issue, RunId
+from sortie.forges import Forge
+from sortie.model import AgentSession, Delivery, Issue, RunId
 from sortie.model.hiding import repr_without
 from sortie.model.secrets import unchanged
 from sortie.scheduler import Event
@@ -19,17 +20,32 @@ from sortie.trackers import Tracker
 from sortie.transports import Transport
 from sortie.workflow.prompts import Prompt
 from sortie.workspaces import Secrets, Workspaces
+from sortie.workspaces.repository import GitAccess, Repository
 
 
 class Assignment(Struct, frozen=True, kw_only=True):
     """What is to be done. ``fetched_at`` is when the issue was re-read, in trio's time;
-    ``resume`` is the session of the issue's last run there."""
+    ``resume`` is the session of the issue's last run there, and ``delivery`` what that left half
+    done."""
 
     run_id: RunId
     issue: Issue
     attempt: int
     fetched_at: float
     resume: AgentSession | None = None
+    delivery: Delivery | None = None
+
+
+class RemoteRepository(Struct, frozen=True, kw_only=True):
+    """A repository on a run's host, and how it is reached.
+
+    ``access`` returns what git may use for the next hour, and raises TrackerError. ``forge`` opens
+    pull requests, None where there is none to open.
+    """
+
+    repository: Repository
+    access: Callable[[], Awaitable[GitAccess]]
+    forge: Forge | None = None
 
 
 class RunContext(Struct, frozen=True, kw_only=True):
@@ -39,7 +55,8 @@ class RunContext(Struct, frozen=True, kw_only=True):
     ``transport`` is the run's host, ``local`` this machine; ``workflow`` is WORKFLOW.md's path.
     ``handed_over`` names what of ``environ`` an agent on a remote host gets; ``resumes`` tells
     whether the agent can go on with a session by its id. ``redact`` returns a text without the
-    secrets that the daemon knows; whatever comes from a run is passed through it.
+    secrets that the daemon knows; whatever comes from a run is passed through it. ``remote`` is the
+    repository that runs work in, None where there is none.
     """
 
     settings: Settings
@@ -55,6 +72,7 @@ class RunContext(Struct, frozen=True, kw_only=True):
     handed_over: tuple[str, ...] = ()
     resumes: bool = False
     redact: Callable[[str], str] = unchanged
+    remote: RemoteRepository | None = None
 
     __repr__ = repr_without("environ", "redact")
 

@@ -54,6 +54,18 @@ class RunEnvironment:
             return remote_agent_env(context.environ, names, self._variables, context.secrets)
         return agent_env(context.environ, self._variables, context.secrets)
 
+    def for_git(self) -> dict[str, str]:
+        """Return the environment of Sortie's own git commands."""
+        return self._for_hook(here=False)
+
+    def for_verification(self, path: str) -> dict[str, str]:
+        """Return the environment of a command that runs what an agent wrote: a hook's, but for the
+        keys of the user."""
+        env = self._for_hook(here=False) | {"SORTIE_WORKSPACE": path}
+        if "SSH_AUTH_SOCK" not in self._context.settings.hooks.pass_env:
+            env.pop("SSH_AUTH_SOCK", None)
+        return env
+
     async def unsaved_work(self, path: str) -> str | None:
         """Return what of a workspace is nowhere else, None where nothing is.
 

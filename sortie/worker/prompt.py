@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from sortie.model import Issue
 from sortie.worker.context import Assignment, RunContext
-from sortie.workflow.prompts import PromptContext, with_status_instructions
+from sortie.workflow.prompts import Checkout, PromptContext, with_standing, with_status_instructions
 from sortie.workflow.renderer import render
 from sortie.workspaces import Workspace
 
 
 async def prompt_for(
-    job: Assignment, issue: Issue, context: RunContext, workspace: Workspace, turn: int
+    job: Assignment,
+    issue: Issue,
+    context: RunContext,
+    workspace: Workspace,
+    turn: int,
+    checkout: Checkout | None = None,
 ) -> str:
     """Render the template for a turn. Raises TemplateError."""
     settings = context.settings.agent
@@ -22,6 +27,7 @@ async def prompt_for(
         is_continuation=turn > 1,
         workspace_path=workspace.path,
         host=workspace.host,
+        checkout=checkout,
     )
-    text = await render(context.prompt, values)
+    text = with_standing(await render(context.prompt, values), values)
     return with_status_instructions(text, values) if settings.status_instructions else text

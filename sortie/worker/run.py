@@ -31,7 +31,14 @@ from sortie.model import (
 from sortie.scheduler import events as ev
 from sortie.telemetry import facts
 from sortie.worker.activity import RunActivity
-from sortie.worker.context import Assignment, RunContext, RunReporter, RunScopes
+from sortie.worker.context import (
+    Assignment,
+    RemoteRepository,
+    RunContext,
+    RunReporter,
+    RunScopes,
+)
+from sortie.worker.delivery import RunDelivery, delivery_needed
 from sortie.worker.environment import RunEnvironment
 from sortie.worker.in_progress import InProgressMove
 from sortie.worker.outcome import (
@@ -71,6 +78,7 @@ class Run:
         self.began = False
         self.activity: RunActivity | None = None
         self.git = GitWork()
+        self.delivery: RunDelivery | None = None
         self.usage = RunUsage(TokenRates(context.settings.token_rates))
 
     def _enter(self, phase: Phase) -> None:
@@ -85,8 +93,9 @@ class Run:
     def _is_plain(self) -> bool:
         """Whether nothing happens in a workspace before its first turn that a crash might leave
         half done: no hook runs, and no session goes on that knows what was in it."""
-        hooks = self.context.settings.hooks
-        return (hooks.after_create, hooks.before_run, self.job.resume) == (None, None, None)
+        hooks, remote = self.context.settings.hooks, self.context.remote
+        found = (hooks.after_create, hooks.before_run, self.job.resume, remote)
+        return found == (None, None, None, None)
 
     async def attempt(self) -> RunEnd:
         """Go through all phases; the end of the blocks undoes what was set up, in order."""
@@ -102,12 +111,13 @@ class Run:
             # What is new, and what no hook has seen, holds no commit yet.
             is_empty = workspace.created and self._is_plain
             before = GitWork() if is_empty else await environment.git_head(workspace.path)
-            lifetime = SessionLifetime(self.job, self.context, self.reporter, self.scopes)
-            end = await lifetime.run(
-                workspace,
-                environment.for_agent(),
-                lambda session: self._take_turns(session, workspace),
-            )
+            end = await self._finish_delivery()
+            if end is None or isinstance(end, str):
+                lifetime = SessionLifetime(self.job, self.context, self.reporter, self.scopes)
+                env, first = await self._agent_env(environment), end
+                end = await lifetime.run(
+                    workspace, env, lambda session: self._take_turns(session, workspace, first)
+                )
         self.git = await work_done(workspace, environment, before, self.context, self.scopes)
         return end
 
@@ -138,6 +148,8 @@ class Run:
         self._tell_of_reaped(workspace.reaped)
         await self._announce(workspace)
         environment = RunEnvironment(self.job, self.context, workspace)
+        if self.context.remote is not None:
+            await self._check_out(workspace, self.context.remote)
         if workspace.created and not self._is_plain:
             await self._after_create(workspace, environment)
         try:
@@ -147,6 +159,42 @@ class Run:
             # What kept the hook from running was told as a hook that failed.
             with self.scopes.shield(), suppress(TransportError):
                 await self._run_hook("after_run", workspace, environment)
+
+    async def _check_out(self, workspace: Workspace, remote: RemoteRepository) -> None:
+        """Have the issue's branch in the workspace; a new one in which that fails is removed."""
+        self.delivery = RunDelivery(self.job, self.context, remote, self.reporter, workspace)
+        try:
+            await self.delivery.check_out()
+        except Abandoned:
+            if workspace.created:
+                with self.scopes.shield():
+                    await self._discard(workspace)
+            raise
+
+    async def _agent_env(self, environment: RunEnvironment) -> dict[str, str]:
+        """Return the agent's environment, with a credential for git only where it may push."""
+        env, remote = environment.for_agent(), self.context.remote
+        if remote is None:
+            return env
+        if not self.context.settings.repository.agent_pushes:
+            if remote.repository.url.scheme == "ssh":
+                env.pop("SSH_AUTH_SOCK", None)
+            return env
+        with delivery_needed():
+            return env | remote.repository.agent_variables(await remote.access())
+
+    async def _finish_delivery(self) -> RunEnd | str | None:
+        """Go on with what an earlier run left half done; None where there is nothing of the kind,
+        a prompt where the agent has to mend something first."""
+        done = None if self.delivery is None else self.delivery.half_done
+        if self.delivery is None or done is None:
+            return None
+        return await self._deliver(self.delivery, done)
+
+    async def _deliver(self, delivery: RunDelivery, end: RunEnd) -> RunEnd | str:
+        self._enter(Phase.DELIVERY)
+        answer = None if self.activity is None else self.activity.answer
+        return await delivery.deliver(end, self.issue, answer)
 
     def _tell_of_reaped(self, count: int) -> None:
         if count:
@@ -220,22 +268,47 @@ class Run:
                 self.began = began
             raise
 
-    async def _take_turns(self, session: Session, workspace: Workspace) -> RunEnd:
-        max_turns = self.context.settings.agent.max_turns
+    async def _take_turns(
+        self, session: Session, workspace: Workspace, prompt: str | None
+    ) -> RunEnd:
+        """Take turns until one ends the run, or there are no more; then deliver what was done.
+
+        With a ``prompt`` the agent mends what kept its work from being delivered: turns for that
+        come on top of those that the settings give.
+        """
         self.activity = activity = RunActivity(workspace.path)
-        for number in range(1, max_turns + 1):
-            end = await self._turn(session, workspace, number, activity)
-            if end is not None:
-                return end
-        return Finished(finish=Finish.TURNS_USED)
+        last, number = self.context.settings.agent.max_turns, 0
+        while True:
+            number += 1
+            last = max(last, number)
+            end = await self._turn(session, workspace, number, activity, prompt)
+            if end is None and (prompt is not None or number == last):
+                mended = self.delivery is not None and prompt is not None
+                end = Finished(finish=Finish.DONE if mended else Finish.TURNS_USED)
+            prompt = None
+            if end is None:
+                continue
+            told = end if self.delivery is None else await self._deliver(self.delivery, end)
+            if not isinstance(told, str):
+                return told
+            prompt = told
 
     async def _turn(
-        self, session: Session, workspace: Workspace, number: int, activity: RunActivity
+        self,
+        session: Session,
+        workspace: Workspace,
+        number: int,
+        activity: RunActivity,
+        prompt: str | None,
     ) -> RunEnd | None:
         """Take one turn and return how the run ends after it, or None where it goes on."""
         self._enter(Phase.TURN)
         try:
-            prompt = await prompt_for(self.job, self.issue, self.context, workspace, number)
+            if prompt is None:
+                checkout = None if self.delivery is None else self.delivery.checkout
+                prompt = await prompt_for(
+                    self.job, self.issue, self.context, workspace, number, checkout
+                )
         except TemplateError as exc:
             return Failed(kind=ErrorKind.TEMPLATE_ERROR, message=str(exc))
         with workspace_needed():

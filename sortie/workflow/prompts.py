@@ -58,11 +58,13 @@ class Prompt(Struct, frozen=True, kw_only=True):
 
 
 class Checkout(Struct, frozen=True, kw_only=True):
-    """The branch of a run, and how many commits of the base it lacked when the run began."""
+    """The branch of a run, and how many commits it lacked when the run began: of the base, and of
+    the branch itself at the remote."""
 
     branch: str
     base: str
     behind: int = 0
+    unmerged: int = 0
 
 
 class PromptContext(Struct, frozen=True, kw_only=True):
@@ -106,16 +108,27 @@ def with_status_instructions(prompt_text: str, context: PromptContext) -> str:
     return f"{prompt_text.rstrip()}\n\n{lines}"
 
 
-def with_behind(prompt_text: str, context: PromptContext) -> str:
-    """Append to a first turn's prompt how far its branch is behind the base, if it is."""
+def with_standing(prompt_text: str, context: PromptContext) -> str:
+    """Append to a first turn's prompt what its branch lacks, if it lacks anything."""
     checkout = context.checkout
-    if checkout is None or not checkout.behind or context.is_continuation:
+    if checkout is None or context.is_continuation:
         return prompt_text
-    count = "1 commit" if checkout.behind == 1 else f"{checkout.behind} commits"
-    return (
-        f"{prompt_text.rstrip()}\n\nThe branch {checkout.branch} is {count} behind"
-        f" origin/{checkout.base}, which is up to date here; merge it if your work needs it."
-    )
+    lines = [prompt_text.rstrip()]
+    if checkout.behind:
+        lines.append(
+            f"The branch {checkout.branch} is {_commits(checkout.behind)} behind"
+            f" origin/{checkout.base}, which is up to date here; merge it if your work needs it."
+        )
+    if checkout.unmerged:
+        lines.append(
+            f"origin/{checkout.branch} has {_commits(checkout.unmerged)} that are not in your"
+            " branch: somebody has pushed them. Merge it before you go on."
+        )
+    return "\n\n".join(lines) if lines[1:] else prompt_text
+
+
+def _commits(count: int) -> str:
+    return "1 commit" if count == 1 else f"{count} commits"
 
 
 def variables_of(context: PromptContext) -> dict[str, Any]:

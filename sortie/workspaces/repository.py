@@ -148,7 +148,7 @@ class Repository:
         self.base = options.base or ""
         self._clean = f"{root}/{_CLEAN}"
         self._root = root
-        self._transport = transport
+        self.transport = transport
         self._options = options
         self._lock = trio.Lock()
         self._fetched_at: float | None = None
@@ -169,6 +169,24 @@ class Repository:
             )
             self.base = _known(said)["base"]
             self._fetched_at = now
+
+    def agent_variables(self, access: GitAccess) -> dict[str, str]:
+        """Return the variables with which an agent's own git may push."""
+        if not access.password:
+            return {"GIT_SSH_COMMAND": access.ssh_command} if access.ssh_command else {}
+        helper = (
+            '!f() { [ "$1" != get ] || printf "username=%s\\npassword=%s\\n"'
+            ' "$SORTIE_GIT_USERNAME" "$SORTIE_GIT_PASSWORD"; }; f'
+        )
+        return {
+            "GIT_CONFIG_COUNT": "2",
+            "GIT_CONFIG_KEY_0": "credential.helper",
+            "GIT_CONFIG_VALUE_0": "",
+            "GIT_CONFIG_KEY_1": f"credential.{self.url.root}.helper",
+            "GIT_CONFIG_VALUE_1": helper,
+            "SORTIE_GIT_USERNAME": access.username,
+            "SORTIE_GIT_PASSWORD": access.password,
+        }
 
     def forget_fetch(self) -> None:
         """Have the next fetch ask the remote, whenever that is."""
@@ -307,7 +325,7 @@ class Repository:
 
     async def remove_clean_clone(self, key: str) -> None:
         """Remove a clean clone."""
-        await self._transport.files.remove_directory(self._clean, key)
+        await self.transport.files.remove_directory(self._clean, key)
 
     async def push(
         self,
@@ -411,7 +429,7 @@ class Repository:
             env={**env, **_variables(self.url, access)},
         )
         complaint = b""
-        async with self._transport.process(command) as process:
+        async with self.transport.process(command) as process:
             async for stream, chunk in process.output():
                 if stream == 1:
                     take(chunk)

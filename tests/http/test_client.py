@@ -14,9 +14,8 @@ from sortie.http import client as client_module
 from sortie.http.budget import Use
 from sortie.http.client import open_client, segment
 from sortie.http.credentials import basic, bearer, header
-from sortie.http.errors import LostAnswer
 from sortie.http.requests import HttpRequest
-from sortie.model import TrackerError, TrackerErrorKind
+from sortie.model import LostAnswer, TrackerError, TrackerErrorKind
 from tests.http.conftest import PROVIDER, TOKEN, Opened, Things
 from tests.trackers.server.certificates import make_certificate
 from tests.trackers.server.exchange import Reply

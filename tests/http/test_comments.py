@@ -13,8 +13,7 @@ from sortie.http.comments import (
     marked,
     without_mark,
 )
-from sortie.http.errors import LostAnswer
-from sortie.model import TrackerError, TrackerErrorKind
+from sortie.model import LostAnswer, TrackerError, TrackerErrorKind
 
 
 @pytest.mark.parametrize(

@@ -14,11 +14,11 @@ from weakref import WeakValueDictionary
 import trio
 
 from sortie.http.client import HttpClient
-from sortie.http.errors import LostAnswer
 from sortie.model import (
     Comment,
     Issue,
     IssueId,
+    LostAnswer,
     RateBudget,
     TrackerError,
     TrackerErrorKind,

@@ -13,11 +13,10 @@ from sortie.http.answers import HttpAnswer, NoJson
 from sortie.http.budget import BudgetHeaders, Reset, Use
 from sortie.http.client import HttpClient
 from sortie.http.credentials import FixedCredential, bearer, header
-from sortie.http.errors import LostAnswer
 from sortie.http.json_values import list_of, mapping_of
 from sortie.http.pages import walk
 from sortie.http.requests import HttpRequest, Provider
-from sortie.model import TrackerError, TrackerErrorKind
+from sortie.model import LostAnswer, TrackerError, TrackerErrorKind
 
 Json = Any
 

@@ -15,8 +15,15 @@ import trio
 
 from sortie.http.budget import Use
 from sortie.http.client import open_client
-from sortie.http.errors import LostAnswer
-from sortie.model import Issue, IssueId, TrackerError, TrackerErrorKind, same_state, state_key
+from sortie.model import (
+    Issue,
+    IssueId,
+    LostAnswer,
+    TrackerError,
+    TrackerErrorKind,
+    same_state,
+    state_key,
+)
 from sortie.model.checks import Check
 from sortie.telemetry.log.structlog_alone import structlog
 from sortie.trackers import TrackerContext, TrackerStates

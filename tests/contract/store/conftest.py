@@ -11,7 +11,8 @@ import pytest
 from sortie.model import NOTHING, RunId, Sighting, Spending
 from sortie.scheduler.records import Record
 from sortie.store import DayRow, HistoryRow, Recovered, Store, Totals
-from sortie.store.readonly import read_daily, read_history, read_state
+from sortie.store.readonly import read_daily,
+    read_diff_of, read_history, read_state
 from sortie.store.sqlite import open_store
 from tests.store.inline import MemoryStore
 
@@ -42,6 +43,12 @@ class ReadBeside:
     async def run(self, run_id: RunId) -> HistoryRow | None:
         """See Store."""
         return await self._store.run(run_id)
+
+    async def diff(self, run_id: RunId) -> str | None:
+        """See Store; another process reads the same."""
+        told = await self._store.diff(run_id)
+        assert told == read_diff_of(self._path, run_id)
+        return told
 
     async def forget_runs(self, before: float, limit: int) -> int:
         """See Store."""

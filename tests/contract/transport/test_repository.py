@@ -14,6 +14,7 @@ from sortie.model.git_urls import parse_git_url
 from sortie.transports import Transport
 from sortie.workspaces.repository import (
     GitAccess,
+    Leftovers,
     Moved,
     Repository,
     RepositoryOptions,
@@ -64,7 +65,7 @@ class Rig:
         )
         return str(path), standing
 
-    async def leftovers(self, path: str, *, may: bool = True):
+    async def leftovers(self, path: str, *, may: bool = True) -> Leftovers:
         """Commit what is left."""
         key = os.path.basename(path)
         return await self.repository.commit_leftovers(
@@ -202,7 +203,12 @@ def filters(path: Path, command: str) -> None:
 def programs(path: Path, command: str) -> None:
     """Every program that a configuration can name."""
     for key in PROGRAMS.split():
-        git(path, "config", key, f"!{command}-{key}" if key.startswith("alias") else f"{command}-{key};")
+        git(
+            path,
+            "config",
+            key,
+            f"!{command}-{key}" if key.startswith("alias") else f"{command}-{key};",
+        )
     git(path, "config", "commit.gpgSign", "true")
     git(path, "config", "gc.auto", "1")
 

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from sortie.http.errors import LostAnswer
-from sortie.model import Issue, TrackerError, TrackerErrorKind
+from sortie.model import Issue, LostAnswer, TrackerError, TrackerErrorKind
 from tests.trackers.jira.conftest import Jira
 from tests.trackers.jira.server import Way
 from tests.trackers.server.exchange import Received, Reply

@@ -1,0 +1,121 @@
+"""Which kind of forge a repository is on, and what is wrong with its settings; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from sortie.config.report import Finding
+from sortie.config.settings import (
+    ForgeSettings,
+    RepositorySettings,
+    Settings,
+    TrackerSettings,
+    VerifySettings,
+)
+from sortie.documents import Path
+from sortie.model import same_state
+from sortie.model.addresses import is_loopback
+from sortie.model.git_urls import parse_git_url
+
+NO_FORGE = "none"
+AUTO = "auto"
+KINDS = ("github", "gitlab", "gitea")
+
+_HOSTS = {
+    "github.com": "github",
+    "ssh.github.com": "github",
+    "gitlab.com": "gitlab",
+    "codeberg.org": "gitea",
+    "gitea.com": "gitea",
+}
+
+_URL: Path = ("repository", "url")
+_KIND: Path = ("forge", "kind")
+_CREDENTIAL: Path = ("repository", "credential")
+
+
+def forge_kind(settings: Settings) -> str:
+    """Return the kind of forge of settings that were checked; NO_FORGE for none."""
+    return _kind(settings.repository, settings.forge, settings.tracker) or NO_FORGE
+
+
+def _kind(
+    repository: RepositorySettings, forge: ForgeSettings, tracker: TrackerSettings | None
+) -> str | None:
+    """Return the kind, None where neither the settings nor the address tell it."""
+    if forge.kind != AUTO:
+        return forge.kind
+    if repository.url is None:
+        return NO_FORGE
+    url = parse_git_url(repository.url)
+    if url.scheme == "file":
+        return NO_FORGE
+    if (known := _HOSTS.get(url.host.casefold())) is not None:
+        return known
+    is_trackers = repository.credential == "tracker" and tracker is not None
+    return tracker.kind if is_trackers and tracker and tracker.kind in KINDS else None
+
+
+def repository_findings(parts: Mapping[str, Any]) -> Iterator[Finding]:
+    """Yield what is wrong with ``repository``, ``verify`` and ``forge`` together."""
+    repository: RepositorySettings = parts["repository"]
+    verify: VerifySettings = parts["verify"]
+    forge: ForgeSettings = parts["forge"]
+    tracker: TrackerSettings | None = parts["tracker"]
+    if repository.url is None:
+        yield from _without_url(repository, verify, forge)
+        return
+    url = parse_git_url(repository.url)
+    if repository.credential is not None and url.scheme == "http" and not is_loopback(url.host):
+        message = "has no https, so that anybody on the way can read the credential"
+        yield Finding(path=_URL, message=message, severity="warning")
+    if "issue." not in repository.branch:
+        message = "would be the same for all issues; use {{ issue.identifier }}"
+        yield Finding(path=("repository", "branch"), message=message)
+    if repository.credential == "tracker" and (tracker is None or tracker.api_key is None):
+        message = "takes the key of the tracker, and tracker.api_key is not set"
+        yield Finding(path=_CREDENTIAL, message=message, needs=(("tracker", "api_key"),))
+    yield from _about_kind(repository, forge, tracker)
+    yield from _about_no_change(repository, tracker)
+
+
+def _without_url(
+    repository: RepositorySettings, verify: VerifySettings, forge: ForgeSettings
+) -> Iterator[Finding]:
+    for name, block in (("repository", repository), ("verify", verify), ("forge", forge)):
+        if block.model_fields_set - {"url"}:
+            message = "means nothing without repository.url"
+            yield Finding(path=(name,), message=message, severity="warning", needs=(_URL,))
+
+
+def _about_kind(
+    repository: RepositorySettings, forge: ForgeSettings, tracker: TrackerSettings | None
+) -> Iterator[Finding]:
+    kind = _kind(repository, forge, tracker)
+    if kind is None:
+        message = "cannot be told from repository.url; needs github, gitlab, gitea or none"
+        yield Finding(path=_KIND, message=message, needs=(_URL,))
+    elif kind not in (*KINDS, NO_FORGE):
+        message = f"needs auto, github, gitlab, gitea or none, not {kind}"
+        yield Finding(path=_KIND, message=message)
+    elif kind != NO_FORGE and repository.credential is None:
+        message = (
+            f"is needed to open pull requests at {kind}: set it to a reference such as "
+            "$FORGE_TOKEN, or to tracker; or set forge.kind to none"
+        )
+        yield Finding(path=_CREDENTIAL, message=message, needs=(_KIND, _URL))
+
+
+def _about_no_change(
+    repository: RepositorySettings, tracker: TrackerSettings | None
+) -> Iterator[Finding]:
+    what, path = repository.no_change, ("repository", "no_change")
+    if tracker is None or what == "hold":
+        return
+    if what == "handoff":
+        if tracker.handoff_state is None:
+            yield Finding(path=path, message="needs tracker.handoff_state")
+    elif any(same_state(what, state) for state in tracker.active_states):
+        message = f'"{what}" is in active_states; the issue would run again'
+        yield Finding(path=path, message=message)

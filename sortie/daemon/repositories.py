@@ -1,0 +1,105 @@
+"""The repository that the settings name: its forge, its credential, and its mirror on each host."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+from pydantic import SecretStr
+
+from sortie import forges
+from sortie.config.forge_kinds import NO_FORGE, forge_kind
+from sortie.config.settings import Settings
+from sortie.forges import Forge, ForgeContext
+from sortie.model import LOCAL, TrackerError, TrackerErrorKind
+from sortie.model.git_urls import GitUrl, parse_git_url
+from sortie.orchestrator.guarded_tracker import progress
+from sortie.transports import Transport
+from sortie.worker import RemoteRepository
+from sortie.workspaces.repository import GitAccess, Repository, RepositoryOptions
+
+_SSH = "ssh -oBatchMode=yes -oConnectTimeout=30 -oStrictHostKeyChecking=accept-new"
+
+
+class Repositories:
+    """Knows the repository on each host, for the life of a daemon."""
+
+    def __init__(self, settings: Settings, url: GitUrl, forge: Forge | None) -> None:
+        self._settings = settings
+        self._url = url
+        self.forge = forge
+        self._hosts: dict[tuple[str, str], Repository] = {}
+
+    async def access(self) -> GitAccess:
+        """Return how git reaches the remote now. Raises TrackerError."""
+        settings = self._settings.repository
+        if self._url.scheme == "ssh":
+            identity = settings.identity_file
+            more = f" -i {shlex.quote(identity)} -oIdentitiesOnly=yes" if identity else ""
+            return GitAccess(ssh_command=_SSH + more)
+        if not self._url.is_http:
+            return GitAccess()
+        if self.forge is not None and (found := await self.forge.git_credential()) is not None:
+            return GitAccess(username=found.username, password=found.password)
+        token = token_of(self._settings)
+        return GitAccess(username="git", password=token) if token else GitAccess()
+
+    def on_host(self, host: str, transport: Transport) -> RemoteRepository:
+        """Return the repository as a host has it."""
+        root = self._settings.workspace.root if host == LOCAL else self._settings.remote_root
+        known = self._hosts.get((host, root))
+        if known is None or known.transport is not transport:
+            block = self._settings.repository
+            options = RepositoryOptions(
+                base=block.base,
+                submodules=block.submodules,
+                lfs=block.lfs,
+                author_name=block.author_name,
+                author_email=block.author_email,
+            )
+            known = Repository(transport, root, self._url, options)
+            self._hosts[host, root] = known
+        return RemoteRepository(repository=known, access=self.access, forge=self.forge)
+
+
+def token_of(settings: Settings) -> str:
+    """Return the token for repository and forge, "" where there is none."""
+    found = settings.repository.credential
+    if found == "tracker":
+        found = settings.tracker.api_key
+    return found.get_secret_value().strip() if isinstance(found, SecretStr) else ""
+
+
+@asynccontextmanager
+async def open_repositories(settings: Settings) -> AsyncIterator[Repositories | None]:
+    """Hold the forge open; None without ``repository.url``. Raises TrackerError where it cannot
+    be used."""
+    if settings.repository.url is None:
+        yield None
+        return
+    url = parse_git_url(settings.repository.url)
+    kind = forge_kind(settings)
+    async with AsyncExitStack() as stack:
+        forge = None
+        if kind != NO_FORGE:
+            try:
+                adapter = forges.ADAPTERS.load(kind)
+            except LookupError as exc:
+                raise TrackerError(TrackerErrorKind.INVALID, f"forge.kind: {exc}") from None
+            forge = await stack.enter_async_context(adapter.open(_context(settings, url, kind)))
+        yield Repositories(settings, url, forge)
+
+
+def _context(settings: Settings, url: GitUrl, kind: str) -> ForgeContext:
+    is_trackers = settings.repository.credential == "tracker"
+    endpoint, app = settings.forge.endpoint, None
+    if is_trackers and kind == settings.tracker.kind:
+        endpoint = endpoint or settings.tracker.endpoint
+        block: Any = settings.block(settings.tracker_block)
+        if getattr(block, "app_id", None) is not None:
+            app = (block.app_id, block.installation_id)
+    return ForgeContext(
+        url=url, token=token_of(settings), endpoint=endpoint, app=app, progress=progress
+    )

@@ -1,0 +1,346 @@
+"""From the end of an agent's work to an open pull request, on record step by step.
+
+Rule 1: a step that was recorded is not repeated by a later run, and a request whose answer was lost
+is looked for: a branch has at most one open pull request.
+Rule 2: nothing is pushed that was not looked at, and never to the base.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from msgspec.structs import replace
+
+from sortie.forges import CommitState, CommitStatus, Forge, Proposal
+from sortie.model import (
+    Delivery,
+    ErrorKind,
+    Failed,
+    Finish,
+    Finished,
+    Issue,
+    LostAnswer,
+    PullRequest,
+    RunEnd,
+    Stage,
+    TemplateError,
+    TrackerError,
+    TrackerErrorKind,
+    TransportError,
+    WorkspaceError,
+)
+from sortie.model.deliveries import DIFF_LIMIT, FILES_SHOWN
+from sortie.scheduler import events as ev
+from sortie.telemetry import facts
+from sortie.worker.context import Assignment, RemoteRepository, RunContext, RunReporter
+from sortie.worker.environment import RunEnvironment
+from sortie.worker.outcome import Abandoned
+from sortie.worker.proposal import Words, proposal_of
+from sortie.worker.verification import secret_in, verify
+from sortie.workflow.prompts import Checkout
+from sortie.workspaces import Workspace
+from sortie.workspaces.repository import Changes, Moved, Standing
+
+NAMED = 20
+"""Files that are named to an agent."""
+
+VERIFY_STATUS = "sortie/verify"
+"""The name under which a forge is told what was verified."""
+
+
+@contextmanager
+def delivery_needed(kind: ErrorKind = ErrorKind.DELIVERY_FAILED) -> Iterator[None]:
+    """Raise Abandoned where the block finds that git or the forge cannot do what is needed."""
+    try:
+        yield
+    except (WorkspaceError, TransportError, TrackerError) as exc:
+        raise Abandoned(kind, str(exc)) from exc
+    except TemplateError as exc:
+        raise Abandoned(ErrorKind.TEMPLATE_ERROR, str(exc)) from exc
+
+
+class RunDelivery:
+    """The way of one run's work; ``rounds`` counts how often the agent was sent back to it."""
+
+    def __init__(
+        self,
+        job: Assignment,
+        context: RunContext,
+        remote: RemoteRepository,
+        reporter: RunReporter,
+        workspace: Workspace,
+    ) -> None:
+        self._job = job
+        self._context = context
+        self._remote = remote
+        self._repository = remote.repository
+        self._reporter = reporter
+        self._workspace = workspace
+        self._environment = RunEnvironment(job, context, workspace)
+        self._words = Words(job, context, workspace)
+        self.rounds = 0
+        self.delivery: Delivery | None = None
+        self.checkout: Checkout | None = None
+
+    async def check_out(self) -> None:
+        """Fetch the repository, and have the branch checked out. Raises Abandoned."""
+        with delivery_needed(ErrorKind.WORKSPACE_ERROR):
+            env, access = self._environment.for_git(), await self._remote.access()
+            await self._repository.fetch(access, env)
+            branch = await self._words.branch()
+            if branch == self._repository.base:
+                what = f"repository.branch is {branch}, to which nothing is pushed"
+                raise Abandoned(ErrorKind.TEMPLATE_ERROR, what)
+            standing = await self._repository.check_out(
+                self._workspace.path,
+                self._workspace.key,
+                self._job.run_id,
+                branch,
+                access,
+                env,
+                new=self._workspace.created,
+            )
+        self._begin(branch, standing)
+
+    def _begin(self, branch: str, standing: Standing) -> None:
+        base, before = self._repository.base, self._job.delivery
+        self.checkout = Checkout(
+            branch=branch, base=base, behind=standing.behind, unmerged=standing.unmerged
+        )
+        self.delivery = Delivery(
+            branch=branch,
+            base=base,
+            host=self._workspace.host,
+            stage=Stage.DROPPED,
+            finish=Finish.DONE,
+            began_at=standing.tip,
+            head=standing.head,
+            behind=standing.behind,
+        )
+        if before is not None and not self._workspace.created and before.branch == branch:
+            # What the agent may replace is what it knew.
+            self.delivery = replace(before, base=base)
+
+    @property
+    def half_done(self) -> Finished | None:
+        """How the agent had ended, where an earlier run was cut short behind that."""
+        known = self.delivery
+        if known is None or not known.is_pending:
+            return None
+        return Finished(finish=known.finish, reason=known.reason)
+
+    async def deliver(self, end: RunEnd, issue: Issue, answer: str | None) -> RunEnd | str:
+        """Deliver the work after an end that calls for it; return how the run ends, or the prompt
+        with which its agent is sent back to work. Raises Abandoned."""
+        if not isinstance(end, Finished) or not self._is_delivered(end.finish):
+            return end
+        assert self.delivery is not None
+        with delivery_needed():
+            fault = await self._prove(end, issue)
+            if fault is None:
+                assert self.delivery is not None
+                if not self.delivery.files_changed:
+                    return await self._without_change(end, issue)
+                fault = await self._push()
+            if fault is None:
+                await self._propose(issue, answer)
+                return end
+        return await self._send_back(fault, end)
+
+    def _is_delivered(self, finish: Finish) -> bool:
+        if finish is Finish.TURNS_USED:
+            return self._context.settings.tracker.handoff_state is not None
+        return finish in (Finish.DONE, Finish.REVIEW, Finish.LEFT_ACTIVE)
+
+    async def _prove(self, end: Finished, issue: Issue) -> str | None:
+        """Commit, compare and verify; return what the agent has to mend, None for nothing."""
+        known, env = self.delivery, self._environment.for_git()
+        assert known is not None
+        if known.stage in (Stage.PROVEN, Stage.PUSHED):
+            return None
+        await self._record(replace(known, finish=end.finish, reason=end.reason), Stage.FINISHED)
+        may = self._context.settings.repository.leftovers == "commit"
+        left = await self._repository.commit_leftovers(
+            self._workspace.path,
+            self._workspace.key,
+            await self._words.message(issue),
+            env,
+            may=may,
+        )
+        if left.large:
+            return f"These files are too large to be committed:\n{_listed(left.large)}\n" + (
+                "Remove them, or have git ignore them."
+            )
+        if left.paths and not may:
+            return f"These files are in no commit:\n{_listed(left.paths)}\n" + (
+                "Commit what belongs to the work, and remove the rest or have git ignore it."
+            )
+        changes = await self._repository.changes(left.head, env)
+        if changes.large:
+            return "These files in your commits are too large to be pushed:\n" + (
+                f"{_listed(changes.large)}\nTake them out of the commits of this branch."
+            )
+        self.delivery = self._with(changes, left.head)
+        if not changes.files:
+            return None
+        return await self._verified(left.head)
+
+    def _with(self, changes: Changes, head: str) -> Delivery:
+        assert self.delivery is not None
+        redact = self._context.redact
+        return replace(
+            self.delivery,
+            head=head,
+            tree=changes.tree,
+            base_commit=changes.base_commit,
+            commits=changes.commits,
+            behind=changes.behind,
+            files_changed=len(changes.files),
+            added=sum(file.added or 0 for file in changes.files),
+            removed=sum(file.removed or 0 for file in changes.files),
+            files=tuple(
+                replace(file, path=redact(file.path)) for file in changes.files[:FILES_SHOWN]
+            ),
+        )
+
+    async def _verified(self, head: str) -> str | None:
+        known, env = self.delivery, self._environment.for_git()
+        assert known is not None
+        if known.evidence is None or known.evidence.commit != head or not known.evidence.ok:
+            evidence = await verify(
+                self._job,
+                self._context,
+                self._reporter,
+                self._workspace,
+                head,
+                await self._remote.access(),
+            )
+            known = self.delivery = replace(known, evidence=evidence)
+            if not evidence.ok:
+                failed = evidence.commands[-1]
+                where = "in a clean clone of your commit" if evidence.where == "clean" else "here"
+                return f"This command was run {where}, and failed ({failed.status}):\n\n" + (
+                    f"{failed.command}\n\nThe end of its output:\n\n{failed.tail}\n\nMend it."
+                )
+        if (place := await secret_in(self._context, self._environment, head)) is not None:
+            return f"A secret stands in your commits, in {place}. Take it out of all of them: " + (
+                "rewrite the commits of this branch, as what is pushed can be read for ever."
+            )
+        diff = self._context.redact(await self._repository.diff(head, env, DIFF_LIMIT))
+        await self._record(known, Stage.PROVEN, diff)
+        return None
+
+    async def _without_change(self, end: Finished, issue: Issue) -> RunEnd:
+        """Return how a run ends that has changed nothing."""
+        assert self.delivery is not None
+        what = self._context.settings.repository.no_change
+        await self._record(self.delivery, Stage.DROPPED)
+        if what == "handoff" or end.finish is Finish.LEFT_ACTIVE:
+            return end
+        if what == "hold":
+            message = f"nothing differs from {self._repository.base}: {end.reason or 'no reason'}"
+            return Failed(kind=ErrorKind.NO_CHANGE, message=message)
+        moved = await self._context.tracker.transition(issue, what)
+        self._reporter.tell(ev.IssueMoved(self._job.run_id, moved, by_us=True))
+        return Finished(finish=Finish.LEFT_ACTIVE, reason=end.reason)
+
+    async def _push(self) -> str | None:
+        known, env = self.delivery, self._environment.for_git()
+        assert known is not None
+        assert known.head is not None
+        if known.stage is Stage.PUSHED:
+            return None
+        access = await self._remote.access()
+        moved = await self._repository.push(known.head, known.branch, known.began_at, access, env)
+        if isinstance(moved, Moved):
+            self._repository.forget_fetch()
+            await self._repository.fetch(access, env)
+            await self._repository.check_out(
+                self._workspace.path,
+                self._workspace.key,
+                self._job.run_id,
+                known.branch,
+                access,
+                env,
+                new=False,
+            )
+            return (
+                f"Somebody has pushed to {known.branch} meanwhile (commit {moved.tip[:12]}). "
+                + (f"Merge origin/{known.branch} into your branch, and solve what conflicts.")
+            )
+        await self._record(known, Stage.PUSHED)
+        return None
+
+    async def _propose(self, issue: Issue, answer: str | None) -> None:
+        """Open the pull request, or bring it up to date, and tell of the evidence."""
+        known, forge = self.delivery, self._remote.forge
+        assert known is not None
+        assert known.head is not None
+        pull_request = None
+        if forge is not None:
+            proposal = await proposal_of(self._words, known, issue, answer)
+            pull_request = await _proposed(forge, proposal)
+            if known.evidence is not None and known.evidence.commands:
+                count = len(known.evidence.commands)
+                status = CommitStatus(
+                    commit=known.head,
+                    context=VERIFY_STATUS,
+                    state=CommitState.SUCCESS,
+                    sentence=f"{count} command{'' if count == 1 else 's'} succeeded"
+                    f" ({known.evidence.where})",
+                )
+                await forge.set_status(status)
+        await self._record(replace(known, pull_request=pull_request), Stage.DELIVERED)
+
+    async def _send_back(self, fault: str, end: Finished) -> RunEnd | str:
+        """Return a prompt for one more turn, or the end where there were enough of them."""
+        assert self.delivery is not None
+        await self._record(self.delivery, Stage.DROPPED)
+        rounds = self._context.settings.verify.rounds
+        if self.rounds < rounds and end.finish is not Finish.LEFT_ACTIVE:
+            self.rounds += 1
+            return fault
+        times = "once" if rounds == 1 else f"{rounds} times"
+        message = f"the agent was sent back to it {times}: {fault}" if rounds else fault
+        return Failed(kind=ErrorKind.VERIFICATION_FAILED, message=message)
+
+    async def _record(self, delivery: Delivery, stage: Stage, diff: str | None = None) -> None:
+        """Have a step on disk before the next is taken."""
+        if delivery.stage is stage and diff is None and delivery == self.delivery:
+            return
+        self.delivery = known = replace(delivery, stage=stage)
+        await self._reporter.commit(ev.DeliveryAdvanced(self._job.run_id, known, diff))
+        request = known.pull_request
+        self._reporter.publish(
+            facts.DeliveryAdvanced(
+                run_id=self._job.run_id,
+                stage=stage,
+                branch=known.branch,
+                head=known.head,
+                files_changed=known.files_changed,
+                pull_request=None if request is None else request.url,
+            )
+        )
+
+
+async def _proposed(forge: Forge, proposal: Proposal) -> PullRequest:
+    """Return the one open pull request of a branch, as the proposal has it."""
+    for last in (False, True):
+        found = await forge.find(proposal.branch)
+        is_open = next((request for request in found if request.state == "open"), None)
+        if is_open is not None:
+            return await forge.update(is_open, proposal)
+        try:
+            return await forge.open(proposal)
+        except TrackerError as exc:
+            may_be_there = isinstance(exc, LostAnswer) or exc.kind is TrackerErrorKind.CONFLICT
+            if last or not may_be_there:
+                raise
+    raise AssertionError
+
+
+def _listed(paths: tuple[str, ...]) -> str:
+    lines = [f"- {path}" for path in paths[:NAMED]]
+    more = len(paths) - NAMED
+    return "\n".join([*lines, *([f"- and {more} more"] if more > 0 else [])])

@@ -1,0 +1,125 @@
+"""The texts of a delivery: branch, commit message, title and body of the pull request."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+
+from sortie.forges import Proposal
+from sortie.model import Delivery, Issue, TemplateError, cut
+from sortie.model.texts import NOT_ON_A_LINE
+from sortie.worker.context import Assignment, RunContext
+from sortie.workflow.prompts import Checkout, Prompt, PromptContext
+from sortie.workflow.renderer import render
+from sortie.workspaces import Workspace
+from sortie.workspaces.repository import valid_branch
+
+TITLE_LIMIT = 200
+BODY_LIMIT = 30_000
+ANSWER_SHOWN = 6000
+TAIL_SHOWN = 600
+
+
+class Words:
+    """Renders templates of ``repository`` and ``forge``. Each method raises TemplateError."""
+
+    def __init__(self, job: Assignment, context: RunContext, workspace: Workspace) -> None:
+        self._job = job
+        self.context = context
+        self._workspace = workspace
+
+    async def branch(self) -> str:
+        """Return the name of the issue's branch."""
+        text = await self._render("repository.branch", self._job.issue)
+        try:
+            name = valid_branch(text)
+        except ValueError as exc:
+            raise TemplateError(f"{self.context.workflow}: repository.branch: {exc}") from exc
+        if name == text:
+            return name
+        # Two texts must not become one branch.
+        digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+        return f"{name}-{digest[:8]}"
+
+    async def message(self, issue: Issue) -> str:
+        """Return the message of a commit of what the agent left in none."""
+        text = self.context.redact(await self._render("repository.message", issue))
+        return f"{text}\n\nSortie-Run: {self._job.run_id}"
+
+    async def title(self, issue: Issue) -> str:
+        """Return the title of a pull request."""
+        text = self.context.redact(await self._render("forge.title", issue))
+        return cut(NOT_ON_A_LINE.sub(" ", text), TITLE_LIMIT)
+
+    async def body(self, issue: Issue, answer: str | None, checkout: Checkout) -> str | None:
+        """Return the body that the settings give, None where they give none."""
+        if self.context.settings.forge.body is None:
+            return None
+        return self.context.redact(await self._render("forge.body", issue, answer, checkout))
+
+    async def _render(
+        self,
+        key: str,
+        issue: Issue,
+        answer: str | None = None,
+        checkout: Checkout | None = None,
+    ) -> str:
+        section, name = key.split(".")
+        source: str = getattr(getattr(self.context.settings, section), name)
+        values = PromptContext(
+            issue=issue,
+            attempt=self._job.attempt,
+            turn_number=1,
+            max_turns=self.context.settings.agent.max_turns,
+            is_continuation=False,
+            workspace_path=self._workspace.path,
+            host=self._workspace.host,
+            checkout=checkout,
+            answer=answer,
+        )
+        return await render(Prompt(source=source, path=self.context.workflow, key=key), values)
+
+
+async def proposal_of(
+    words: Words, delivery: Delivery, issue: Issue, answer: str | None
+) -> Proposal:
+    """Return the pull request as it is to be. Raises TemplateError."""
+    settings = words.context.settings.forge
+    checkout = Checkout(branch=delivery.branch, base=delivery.base, behind=delivery.behind)
+    own = await words.body(issue, answer, checkout)
+    parts = [own] if own is not None else list(_about(issue, answer))
+    return Proposal(
+        branch=delivery.branch,
+        base=delivery.base,
+        title=await words.title(issue),
+        body=cut("\n\n".join([*parts, *evidence_lines(delivery)]), BODY_LIMIT),
+        draft=settings.draft,
+        labels=settings.labels,
+        reviewers=settings.reviewers,
+        assignees=settings.assignees,
+    )
+
+
+def _about(issue: Issue, answer: str | None) -> Iterator[str]:
+    name = NOT_ON_A_LINE.sub(" ", issue.identifier)
+    yield f"For [{name}]({issue.url})" if issue.url else f"For {name}"
+    if answer:
+        yield "What the agent says of it:"
+        yield "\n".join(f"> {line}".rstrip() for line in cut(answer, ANSWER_SHOWN).splitlines())
+
+
+def evidence_lines(delivery: Delivery) -> Iterator[str]:
+    """Yield what is known of a delivery for the one who reviews it, in Markdown."""
+    counts = f"{delivery.files_changed} file{'' if delivery.files_changed == 1 else 's'} changed"
+    yield f"{counts}, +{delivery.added} -{delivery.removed} against `{delivery.base}`."
+    evidence = delivery.evidence
+    if evidence is None or not evidence.commands:
+        yield "Nothing was verified: `verify.commands` is empty."
+        return
+    where = "a clean clone" if evidence.where == "clean" else "the workspace"
+    yield f"Verified in {where} of `{evidence.commit[:12]}`:"
+    yield "\n".join(
+        f"- `{' '.join(result.command.split()).replace('`', chr(39))}`: {result.status},"
+        f" {result.seconds:.1f} s"
+        for result in evidence.commands
+    )

@@ -1,0 +1,94 @@
+"""What has to succeed before the work of a run is delivered: commands, and a look for secrets."""
+
+from __future__ import annotations
+
+import trio
+
+from sortie.model import CommandResult, Evidence
+from sortie.model.texts import end_of
+from sortie.telemetry import facts
+from sortie.worker.context import Assignment, RunContext, RunReporter
+from sortie.worker.environment import RunEnvironment
+from sortie.workspaces import HookOutcome, Workspace, run_hook
+from sortie.workspaces.repository import GitAccess
+
+TAIL_LIMIT = 3000
+"""Characters of a command's output that are kept, and told to the agent."""
+
+
+async def verify(
+    job: Assignment,
+    context: RunContext,
+    reporter: RunReporter,
+    workspace: Workspace,
+    commit: str,
+    access: GitAccess,
+) -> Evidence:
+    """Run the commands one after the other, up to the first that fails.
+
+    Raises WorkspaceError and TransportError where they could not be run at all.
+    """
+    settings, remote = context.settings.verify, context.remote
+    assert remote is not None
+    environment = RunEnvironment(job, context, workspace)
+    path = workspace.path
+    results: list[CommandResult] = []
+    try:
+        if settings.commands and settings.where == "clean":
+            env = environment.for_git()
+            path = await remote.repository.clean_clone(workspace.key, commit, access, env)
+        for command in settings.commands:
+            result = await run_hook(
+                context.transport,
+                command,
+                cwd=path,
+                env=environment.for_verification(path),
+                timeout=settings.timeout,
+                grace=context.settings.agent.stop_grace,
+            )
+            if result.trouble is not None:
+                raise result.trouble
+            told = CommandResult(
+                command=command,
+                ok=result.result is HookOutcome.OK,
+                status=result.status,
+                seconds=result.seconds,
+                tail=end_of(context.redact(result.output), TAIL_LIMIT),
+            )
+            results.append(told)
+            reporter.publish(
+                facts.CommandVerified(
+                    run_id=job.run_id,
+                    command=command,
+                    ok=told.ok,
+                    status=told.status,
+                    seconds=told.seconds,
+                )
+            )
+            if not told.ok:
+                break
+    finally:
+        if path != workspace.path:
+            with trio.CancelScope(shield=True):
+                await remote.repository.remove_clean_clone(workspace.key)
+    return Evidence(commit=commit, where=settings.where, commands=tuple(results))
+
+
+async def secret_in(context: RunContext, environment: RunEnvironment, head: str) -> str | None:
+    """Return where the commits hold a secret that Sortie knows, None where they do not."""
+    remote = context.remote
+    assert remote is not None
+    found: list[str] = []
+
+    def look(object_id: str, piece: bytes) -> None:
+        if not found:
+            text = piece.decode("utf-8", "replace")
+            if context.redact(text) != text:
+                found.append(object_id)
+
+    env = environment.for_git()
+    await remote.repository.each_object(head, env, look)
+    if not found:
+        return None
+    path = await remote.repository.path_of(head, found[0], env)
+    return path or f"the message of commit {found[0][:12]}"
