@@ -130,13 +130,8 @@ class Forge(Protocol):
         """Return what git may use now, for an hour at most; None where there is no credential."""
         ...
 
-    async def default_branch(self) -> str:
-        """Return the branch that others are merged into."""
-        ...
-
-    async def find(self, branch: str) -> Sequence[PullRequest]:
-        """Return the pull requests of a branch of this repository, whatever their states, the
-        newest first."""
+    async def find(self, branch: str) -> PullRequest | None:
+        """Return the open pull request of a branch of this repository, None where there is none."""
         ...
 
     async def open(self, proposal: Proposal) -> PullRequest:
@@ -199,16 +194,14 @@ class ForgeContext(Struct, frozen=True, kw_only=True):
 
 
 class ForgeAdapter(Struct, frozen=True, kw_only=True):
-    """What an adapter's folder offers. ``hosts`` are those whose forge is of this kind for certain.
+    """What an adapter's folder offers.
 
     ``open`` is entered once and left at the end; it makes no request, and raises TrackerError
-    (INVALID) where the settings cannot be used. ``git_user`` is the name beside a token for git.
+    (INVALID) where the settings cannot be used.
     """
 
     kind: str
     open: Callable[[ForgeContext], AbstractAsyncContextManager[Forge]]
-    hosts: frozenset[str] = frozenset()
-    git_user: str = "git"
 
 
 ADAPTERS = Adapters(__name__, ForgeAdapter)

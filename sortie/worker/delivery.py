@@ -327,10 +327,8 @@ class RunDelivery:
 async def _proposed(forge: Forge, proposal: Proposal) -> PullRequest:
     """Return the one open pull request of a branch, as the proposal has it."""
     for last in (False, True):
-        found = await forge.find(proposal.branch)
-        is_open = next((request for request in found if request.state == "open"), None)
-        if is_open is not None:
-            return await forge.update(is_open, proposal)
+        if (found := await forge.find(proposal.branch)) is not None:
+            return await forge.update(found, proposal)
         try:
             return await forge.open(proposal)
         except TrackerError as exc:

@@ -14,6 +14,7 @@ from typing import Any
 from msgspec import Struct
 
 from sortie.http.comments import key_in, without_mark
+from sortie.http.gitlab_notes import original
 from sortie.http.json_values import (
     list_of,
     mapping_of,
@@ -34,7 +35,6 @@ from sortie.model import (
     state_key,
 )
 from sortie.trackers import TrackerStates
-from sortie.trackers.gitlab.notes import original
 from sortie.trackers.http.label_states import LabelStates
 
 GitLabIssue = Mapping[str, Any]

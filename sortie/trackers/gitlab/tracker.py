@@ -18,6 +18,7 @@ from sortie.http.client import HttpClient, open_client
 from sortie.http.comments import OnceOnly, fitted, is_marked, marked
 from sortie.http.credentials import header
 from sortie.http.gitlab import PROVIDER
+from sortie.http.gitlab_notes import GITLAB_NOTE_LIMIT, harmless
 from sortie.model import Comment, Issue, IssueId, TrackerError, TrackerErrorKind, same_state
 from sortie.model import state_key as key_of_state
 from sortie.model.checks import Check
@@ -40,7 +41,6 @@ from sortie.trackers.gitlab.issues import (
 )
 from sortie.trackers.gitlab.links import IssueLinks
 from sortie.trackers.gitlab.names import places_of
-from sortie.trackers.gitlab.notes import GITLAB_NOTE_LIMIT, harmless
 from sortie.trackers.gitlab.project_labels import ProjectLabels
 from sortie.trackers.gitlab.query_filter import parsed
 from sortie.trackers.gitlab.scope import GitLabScope

@@ -11,8 +11,7 @@ import pytest
 from sortie.model import NOTHING, RunId, Sighting, Spending
 from sortie.scheduler.records import Record
 from sortie.store import DayRow, HistoryRow, Recovered, Store, Totals
-from sortie.store.readonly import read_daily,
-    read_diff_of, read_history, read_state
+from sortie.store.readonly import read_daily, read_diff_of, read_history, read_state
 from sortie.store.sqlite import open_store
 from tests.store.inline import MemoryStore
 

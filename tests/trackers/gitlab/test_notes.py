@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from sortie.http.comments import key_in, marked, without_mark
-from sortie.trackers.gitlab.notes import harmless, original
+from sortie.http.gitlab_notes import harmless, original
 
 WORDS = (
     *("/close", " /close", "\t/label ~x", "\\/close", "```", "`", ">>>", "<p>", "</p>", "a", ""),
