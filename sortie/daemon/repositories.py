@@ -13,7 +13,7 @@ from sortie import forges
 from sortie.config.forge_kinds import NO_FORGE, forge_kind
 from sortie.config.settings import Settings
 from sortie.forges import Forge, ForgeContext
-from sortie.model import LOCAL, TrackerError, TrackerErrorKind
+from sortie.model import TrackerError, TrackerErrorKind
 from sortie.model.git_urls import GitUrl, parse_git_url
 from sortie.orchestrator.guarded_tracker import progress
 from sortie.transports import Transport
@@ -30,7 +30,7 @@ class Repositories:
         self._settings = settings
         self._url = url
         self.forge = forge
-        self._hosts: dict[tuple[str, str], Repository] = {}
+        self._known: dict[tuple[str, str], Repository] = {}
 
     async def access(self) -> GitAccess:
         """Return how git reaches the remote now. Raises TrackerError."""
@@ -48,20 +48,26 @@ class Repositories:
 
     def on_host(self, host: str, transport: Transport) -> RemoteRepository:
         """Return the repository as a host has it."""
-        root = self._settings.workspace.root if host == LOCAL else self._settings.remote_root
-        known = self._hosts.get((host, root))
-        if known is None or known.transport is not transport:
-            block = self._settings.repository
-            options = RepositoryOptions(
-                base=block.base,
-                submodules=block.submodules,
-                lfs=block.lfs,
-                author_name=block.author_name,
-                author_email=block.author_email,
-            )
-            known = Repository(transport, root, self._url, options)
-            self._hosts[host, root] = known
-        return RemoteRepository(repository=known, access=self.access, forge=self.forge)
+
+        def at(root: str) -> Repository:
+            known = self._known.get((host, root))
+            if known is None:
+                known = self._known[host, root] = self._made(transport, root)
+            known.transport = transport  # a reload may have made another
+            return known
+
+        return RemoteRepository(url=self._url, at=at, access=self.access, forge=self.forge)
+
+    def _made(self, transport: Transport, root: str) -> Repository:
+        block = self._settings.repository
+        options = RepositoryOptions(
+            base=block.base,
+            submodules=block.submodules,
+            lfs=block.lfs,
+            author_name=block.author_name,
+            author_email=block.author_email,
+        )
+        return Repository(transport, root, self._url, options)
 
 
 def token_of(settings: Settings) -> str:

@@ -81,8 +81,9 @@ class Stage(StrEnum):
     """The agent went on, or the issue was held: nothing follows by itself."""
 
 
-PENDING = frozenset({Stage.FINISHED, Stage.PROVEN, Stage.PUSHED})
-"""Stages after which a later run goes on where an interrupted one was, without its agent."""
+PENDING = frozenset(Stage) - {Stage.DROPPED}
+"""Stages at which a run that is cut short leaves something to go on with, without its agent; one
+that is delivered has its handoff left."""
 
 
 class Delivery(Struct, frozen=True, kw_only=True):
@@ -114,5 +115,5 @@ class Delivery(Struct, frozen=True, kw_only=True):
 
     @property
     def is_pending(self) -> bool:
-        """Whether a later run goes on with it."""
+        """Whether a later run goes on with it, where this one is cut short."""
         return self.stage in PENDING

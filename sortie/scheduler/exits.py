@@ -12,6 +12,7 @@ from sortie.model import (
     RunEnd,
     RunReport,
     RunStatus,
+    Stage,
     Stopped,
     StopReason,
     Trigger,
@@ -65,6 +66,7 @@ def exited(state: SchedulerState, event: WorkerExited, now: float) -> None:
     if record.status is not RunStatus.INTERRUPTED:
         state.forget_crashes(claim.issue.id)
     _comment(state, claim, event.report)
+    _settle(state, claim, event.report)
     state.release(claim.issue.id)
     issue, policy = claim.issue, state.policy
     if policy.is_terminal(issue):
@@ -123,6 +125,14 @@ def _comment(state: SchedulerState, claim: Worked, report: RunReport) -> None:
         state.out.append(PostComment(claim.run_id, claim.issue, "completion", report, place))
     elif isinstance(report.end, Failed) and state.policy.comment_on_failure:
         state.out.append(PostComment(claim.run_id, claim.issue, "failure", report, place))
+
+
+def _settle(state: SchedulerState, claim: Worked, report: RunReport) -> None:
+    """Leave nothing to go on with where a run has delivered its work and come to its own end."""
+    known = state.deliveries.get(claim.issue.id)
+    if known is not None and known.stage is Stage.DELIVERED and isinstance(report.end, Finished):
+        del state.deliveries[claim.issue.id]
+        state.out.append(rec.SettleDelivery(issue_id=claim.issue.id))
 
 
 def _is_over(claim: Worked, report: RunReport) -> bool:

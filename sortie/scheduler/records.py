@@ -168,6 +168,12 @@ class RecordDelivery(Struct, frozen=True, kw_only=True):
     diff: str | None = None
 
 
+class SettleDelivery(Struct, frozen=True, kw_only=True):
+    """No later run of an issue has a delivery to go on with."""
+
+    issue_id: IssueId
+
+
 class RecordHandoff(Struct, frozen=True, kw_only=True):
     """An issue stands in the handoff state after its newest run."""
 
@@ -266,6 +272,7 @@ Record = (
     | RecordSession
     | RecordExit
     | RecordDelivery
+    | SettleDelivery
     | RecordHandoff
     | RecordRetry
     | ForgetRetry

@@ -113,6 +113,8 @@ def _write_one(database: Database, record: rec.Record, at: float, inherited: int
             if record.diff is not None:
                 packed = zlib.compress(record.diff.encode("utf-8", "surrogatepass"))
                 database.change("replace_diff", run_id=run_id, diff=packed)
+        case rec.SettleDelivery(issue_id=issue_id):
+            database.change("settle_deliveries", run_id="", issue_id=issue_id)
         case rec.RecordHandoff(issue=issue, state=state):
             database.change(
                 "set_handed_off",

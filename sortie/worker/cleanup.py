@@ -52,7 +52,8 @@ async def rescue_work(
             return
         path, env = known.path, removal.environment.for_git()
         try:
-            refs = await remote.repository.rescue(path, workspace_key(known.identifier), env)
+            repository = remote.at(os.path.dirname(path))
+            refs = await repository.rescue(path, workspace_key(known.identifier), env)
         except GitError as exc:
             if found := await removal.environment.unsaved_work(path):
                 raise UnsavedWorkError(context.redact(f"{found}; {exc}")) from exc

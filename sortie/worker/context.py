@@ -12,6 +12,7 @@ from sortie.agents import Agent
 from sortie.config.settings import Settings
 from sortie.forges import Forge
 from sortie.model import AgentSession, Delivery, Issue, RunId
+from sortie.model.git_urls import GitUrl
 from sortie.model.hiding import repr_without
 from sortie.model.secrets import unchanged
 from sortie.scheduler import Event
@@ -37,13 +38,15 @@ class Assignment(Struct, frozen=True, kw_only=True):
 
 
 class RemoteRepository(Struct, frozen=True, kw_only=True):
-    """A repository on a run's host, and how it is reached.
+    """A repository, and how it is reached. ``at`` returns it as the run's host has it, below a
+    directory of workspaces there.
 
     ``access`` returns what git may use for the next hour, and raises TrackerError. ``forge`` opens
     pull requests, None where there is none to open.
     """
 
-    repository: Repository
+    url: GitUrl
+    at: Callable[[str], Repository]
     access: Callable[[], Awaitable[GitAccess]]
     forge: Forge | None = None
 

@@ -7,6 +7,7 @@ Rule 2: nothing is pushed that was not looked at, and never to the base.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -74,7 +75,7 @@ class RunDelivery:
         self._job = job
         self._context = context
         self._remote = remote
-        self._repository = remote.repository
+        self._repository = remote.at(os.path.dirname(workspace.path))
         self._reporter = reporter
         self._workspace = workspace
         self._environment = RunEnvironment(job, context, workspace)
@@ -157,7 +158,7 @@ class RunDelivery:
         """Commit, compare and verify; return what the agent has to mend, None for nothing."""
         known, env = self.delivery, self._environment.for_git()
         assert known is not None
-        if known.stage in (Stage.PROVEN, Stage.PUSHED):
+        if known.stage in (Stage.PROVEN, Stage.PUSHED, Stage.DELIVERED):
             return None
         await self._record(replace(known, finish=end.finish, reason=end.reason), Stage.FINISHED)
         may = self._context.settings.repository.leftovers == "commit"
@@ -223,7 +224,7 @@ class RunDelivery:
                 return f"This command was run {where}, and failed ({failed.status}):\n\n" + (
                     f"{failed.command}\n\nThe end of its output:\n\n{failed.tail}\n\nMend it."
                 )
-        if (place := await secret_in(self._context, self._environment, head)) is not None:
+        if (place := await secret_in(self._context, self._repository, env, head)) is not None:
             return f"A secret stands in your commits, in {place}. Take it out of all of them: " + (
                 "rewrite the commits of this branch, as what is pushed can be read for ever."
             )
@@ -249,7 +250,7 @@ class RunDelivery:
         known, env = self.delivery, self._environment.for_git()
         assert known is not None
         assert known.head is not None
-        if known.stage is Stage.PUSHED:
+        if known.stage in (Stage.PUSHED, Stage.DELIVERED):
             return None
         access = await self._remote.access()
         moved = await self._repository.push(known.head, known.branch, known.began_at, access, env)
@@ -277,6 +278,8 @@ class RunDelivery:
         known, forge = self.delivery, self._remote.forge
         assert known is not None
         assert known.head is not None
+        if known.stage is Stage.DELIVERED:
+            return
         pull_request = None
         if forge is not None:
             proposal = await proposal_of(self._words, known, issue, answer)

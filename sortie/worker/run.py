@@ -56,6 +56,7 @@ from sortie.worker.turn import take_turn
 from sortie.worker.turn_events import TurnRequest
 from sortie.worker.usage import RunUsage
 from sortie.workspaces import GitWork, Workspace, workspace_key
+from sortie.workspaces.repository import agent_variables
 
 UNKNOWN_STATUS_LIMIT = 100
 """Characters of a status file's first line that are shown where it means nothing."""
@@ -177,11 +178,11 @@ class Run:
         if remote is None:
             return env
         if not self.context.settings.repository.agent_pushes:
-            if remote.repository.url.scheme == "ssh":
+            if remote.url.scheme == "ssh":
                 env.pop("SSH_AUTH_SOCK", None)
             return env
         with delivery_needed():
-            return env | remote.repository.agent_variables(await remote.access())
+            return env | agent_variables(remote.url, await remote.access())
 
     async def _finish_delivery(self) -> RunEnd | str | None:
         """Go on with what an earlier run left half done; None where there is nothing of the kind,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
+
 import trio
 
 from sortie.model import CommandResult, Evidence
@@ -10,7 +13,7 @@ from sortie.telemetry import facts
 from sortie.worker.context import Assignment, RunContext, RunReporter
 from sortie.worker.environment import RunEnvironment
 from sortie.workspaces import HookOutcome, Workspace, run_hook
-from sortie.workspaces.repository import GitAccess
+from sortie.workspaces.repository import GitAccess, Repository
 
 TAIL_LIMIT = 3000
 """Characters of a command's output that are kept, and told to the agent."""
@@ -32,11 +35,12 @@ async def verify(
     assert remote is not None
     environment = RunEnvironment(job, context, workspace)
     path = workspace.path
+    repository = remote.at(os.path.dirname(path))
     results: list[CommandResult] = []
     try:
         if settings.commands and settings.where == "clean":
             env = environment.for_git()
-            path = await remote.repository.clean_clone(workspace.key, commit, access, env)
+            path = await repository.clean_clone(workspace.key, commit, access, env)
         for command in settings.commands:
             result = await run_hook(
                 context.transport,
@@ -70,14 +74,14 @@ async def verify(
     finally:
         if path != workspace.path:
             with trio.CancelScope(shield=True):
-                await remote.repository.remove_clean_clone(workspace.key)
+                await repository.remove_clean_clone(workspace.key)
     return Evidence(commit=commit, where=settings.where, commands=tuple(results))
 
 
-async def secret_in(context: RunContext, environment: RunEnvironment, head: str) -> str | None:
+async def secret_in(
+    context: RunContext, repository: Repository, env: Mapping[str, str], head: str
+) -> str | None:
     """Return where the commits hold a secret that Sortie knows, None where they do not."""
-    remote = context.remote
-    assert remote is not None
     found: list[str] = []
 
     def look(object_id: str, piece: bytes) -> None:
@@ -86,9 +90,8 @@ async def secret_in(context: RunContext, environment: RunEnvironment, head: str)
             if context.redact(text) != text:
                 found.append(object_id)
 
-    env = environment.for_git()
-    await remote.repository.each_object(head, env, look)
+    await repository.each_object(head, env, look)
     if not found:
         return None
-    path = await remote.repository.path_of(head, found[0], env)
+    path = await repository.path_of(head, found[0], env)
     return path or f"the message of commit {found[0][:12]}"

@@ -170,24 +170,6 @@ class Repository:
             self.base = _known(said)["base"]
             self._fetched_at = now
 
-    def agent_variables(self, access: GitAccess) -> dict[str, str]:
-        """Return the variables with which an agent's own git may push."""
-        if not access.password:
-            return {"GIT_SSH_COMMAND": access.ssh_command} if access.ssh_command else {}
-        helper = (
-            '!f() { [ "$1" != get ] || printf "username=%s\\npassword=%s\\n"'
-            ' "$SORTIE_GIT_USERNAME" "$SORTIE_GIT_PASSWORD"; }; f'
-        )
-        return {
-            "GIT_CONFIG_COUNT": "2",
-            "GIT_CONFIG_KEY_0": "credential.helper",
-            "GIT_CONFIG_VALUE_0": "",
-            "GIT_CONFIG_KEY_1": f"credential.{self.url.root}.helper",
-            "GIT_CONFIG_VALUE_1": helper,
-            "SORTIE_GIT_USERNAME": access.username,
-            "SORTIE_GIT_PASSWORD": access.password,
-        }
-
     def forget_fetch(self) -> None:
         """Have the next fetch ask the remote, whenever that is."""
         if self._fetched_at is not None:
@@ -438,6 +420,25 @@ class Repository:
             ended = await process.wait()
         if ended.status != 0:
             raise GitError(f"could not {what}: {_fault(complaint)}")
+
+
+def agent_variables(url: GitUrl, access: GitAccess) -> dict[str, str]:
+    """Return the variables with which an agent's own git may push."""
+    if not access.password:
+        return {"GIT_SSH_COMMAND": access.ssh_command} if access.ssh_command else {}
+    helper = (
+        '!f() { [ "$1" != get ] || printf "username=%s\\npassword=%s\\n"'
+        ' "$SORTIE_GIT_USERNAME" "$SORTIE_GIT_PASSWORD"; }; f'
+    )
+    return {
+        "GIT_CONFIG_COUNT": "2",
+        "GIT_CONFIG_KEY_0": "credential.helper",
+        "GIT_CONFIG_VALUE_0": "",
+        "GIT_CONFIG_KEY_1": f"credential.{url.root}.helper",
+        "GIT_CONFIG_VALUE_1": helper,
+        "SORTIE_GIT_USERNAME": access.username,
+        "SORTIE_GIT_PASSWORD": access.password,
+    }
 
 
 def _variables(url: GitUrl, access: GitAccess | None) -> dict[str, str]:

@@ -1,0 +1,95 @@
+"""Git's own HTTP server, ``git http-backend``, behind a password."""
+
+from __future__ import annotations
+
+import base64
+import os
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+
+@dataclass
+class GitServer:
+    """Where it is, and which requests it has got."""
+
+    url: str
+    asked: list[str] = field(default_factory=list)
+    refused: int = 0
+
+
+@contextmanager
+def git_server(root: Path, password: str) -> Iterator[GitServer]:
+    """Serve the bare repositories below a directory; who pushes or fetches needs the password."""
+    told = GitServer("")
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.0"
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+        def do_GET(self) -> None:
+            """Answer."""
+            self._serve(b"")
+
+        def do_POST(self) -> None:
+            """Answer."""
+            if self.headers.get("Transfer-Encoding") == "chunked":
+                body = b""
+                while size := int(self.rfile.readline().strip() or b"0", 16):
+                    body += self.rfile.read(size)
+                    self.rfile.readline()
+                self.rfile.readline()
+            else:
+                body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
+            self._serve(body)
+
+        def _serve(self, body: bytes) -> None:
+            told.asked.append(f"{self.command} {self.path}")
+            given = self.headers.get("Authorization", "").removeprefix("Basic ")
+            if not base64.b64decode(given).decode().endswith(f":{password}"):
+                told.refused += 1
+                self.send_response(401)
+                self.send_header("WWW-Authenticate", 'Basic realm="git"')
+                self.end_headers()
+                return
+            path, _, query = self.path.partition("?")
+            env = {
+                "PATH": os.environ["PATH"],
+                "GIT_PROJECT_ROOT": str(root),
+                "GIT_HTTP_EXPORT_ALL": "1",
+                "REMOTE_USER": "sortie",
+                "PATH_INFO": path,
+                "QUERY_STRING": query,
+                "REQUEST_METHOD": self.command,
+                "CONTENT_TYPE": self.headers.get("Content-Type", ""),
+                "HTTP_CONTENT_ENCODING": self.headers.get("Content-Encoding", ""),
+                "CONTENT_LENGTH": str(len(body)),
+            }
+            done = subprocess.run(
+                ["git", "http-backend"], input=body, capture_output=True, env=env, check=False
+            )
+            head, _, content = done.stdout.partition(b"\r\n\r\n")
+            headers = dict(line.split(": ", 1) for line in head.decode().split("\r\n") if line)
+            self.send_response(int(headers.pop("Status", "200").split()[0]))
+            for name, value in headers.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(content)
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    told.url = f"http://127.0.0.1:{server.server_port}"
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+    thread.start()
+    try:
+        yield told
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
