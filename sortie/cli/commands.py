@@ -53,6 +53,17 @@ COMMANDS: Mapping[str, Sequence[str]] = {
         "sortie history --issue DEMO-1",
         "sortie history --limit 500 --format json | jq 'map(.credits) | add'",
     ),
+    "diff": (
+        "sortie.cli.diff",
+        "sortie diff DEMO-1",
+        "sortie diff DEMO-1 | git apply --stat",
+    ),
+    "rescue": (
+        "sortie.cli.rescue",
+        "sortie rescue list",
+        "sortie rescue show DEMO-1",
+        "sortie rescue restore DEMO-1 --into ../elsewhere",
+    ),
     "logs": (
         "sortie.cli.logs",
         "sortie logs DEMO-1",

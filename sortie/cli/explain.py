@@ -91,6 +91,7 @@ def _past(last: RunView, why: SortieError, width: int) -> str:
     """Return what people are told of an issue that no daemon has in hand."""
     from sortie.cli.discovery import NoDaemon
     from sortie.model import LOCAL
+    from sortie.web.deliveries import delivery_lines
     from sortie.web.issue import WorkspaceView
     from sortie.web.runs import left_in_git, past_detail
 
@@ -101,7 +102,9 @@ def _past(last: RunView, why: SortieError, width: int) -> str:
     # What is on another host is not looked at.
     if last.workspace and (last.host != LOCAL or os.path.isdir(last.workspace)):
         lines.append(f"workspace: {place_text(WorkspaceView(host=last.host, path=last.workspace))}")
-    if git is not None:
+    if last.delivery is not None:
+        lines += delivery_lines(last.delivery)
+    elif git is not None:
         lines.append(f"git: {git}")
     if last.answer:
         lines.append(f"the agent said last: {cut(last.answer, _ANSWER_LIMIT)}")
@@ -111,6 +114,8 @@ def _past(last: RunView, why: SortieError, width: int) -> str:
 def explanation(view: ExplanationView, now: datetime, width: int) -> str:
     """Return what people are shown, the headline first, in ``width`` columns."""
     from rich.text import Text
+
+    from sortie.web.deliveries import delivery_lines
 
     standing = _STANDINGS.get(view.standing, view.standing)
     since = f" since {utc(view.since)} ({between(view.since, now)})" if view.since else ""
@@ -130,6 +135,9 @@ def explanation(view: ExplanationView, now: datetime, width: int) -> str:
     if view.workspace is not None:
         where = place_text(view.workspace)
         ways.add_row("workspace", Text(one_line(where), overflow="fold"))
+    if view.delivery is not None:
+        for line in delivery_lines(view.delivery):
+            ways.add_row("work", Text(one_line(line), overflow="fold"))
     for way in view.ways_out:
         ways.add_row("way out", Text(one_line(way), overflow="fold"))
     for budget in view.budgets:

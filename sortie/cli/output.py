@@ -109,7 +109,7 @@ def columns() -> int:
     """Return how wide a line may be: as wide as the terminal, or without a limit."""
     import shutil
 
-    return shutil.get_terminal_size().columns if _is_terminal() else UNLIMITED
+    return shutil.get_terminal_size().columns if is_terminal() else UNLIMITED
 
 
 def laid_out(*parts: RenderableType, width: int) -> str:
@@ -121,7 +121,7 @@ def laid_out(*parts: RenderableType, width: int) -> str:
     text = StringIO()
     console = Console(
         file=text,
-        force_terminal=_is_terminal(),
+        force_terminal=is_terminal(),
         width=width,
         markup=False,
         highlight=False,
@@ -132,7 +132,8 @@ def laid_out(*parts: RenderableType, width: int) -> str:
     return text.getvalue()
 
 
-def _is_terminal() -> bool:
+def is_terminal() -> bool:
+    """Tell whether stdout is a terminal."""
     return sys.stdout is not None and sys.stdout.isatty()
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence, Set
+from contextlib import suppress
+from dataclasses import replace
 from heapq import nsmallest
 from typing import TypeVar
 
@@ -16,7 +18,7 @@ from sortie.daemon.recent_activity import RecentActivity
 from sortie.daemon.totals import RunTotals
 from sortie.daemon.tracker_status import SHOWN_ISSUES, TrackerStatus
 from sortie.daemon.wall_time import utc_now
-from sortie.model import IssueId, RunId
+from sortie.model import IssueId, RunId, StoreError
 from sortie.orchestrator import Orchestrator
 from sortie.resources import Shortages
 from sortie.scheduler import Event
@@ -24,6 +26,7 @@ from sortie.scheduler import events as ev
 from sortie.store import DayRow, Store
 from sortie.telemetry.live_runs import LiveRuns
 from sortie.web.dashboard.activity import ActivityView
+from sortie.web.deliveries import DeliveryView, delivery_view
 from sortie.web.health import Health
 from sortie.web.issue import (
     ExplanationView,
@@ -204,7 +207,17 @@ class DaemonView(Struct, frozen=True, kw_only=True):
         if isinstance(found, str):
             return self._unknown(issue, found)
         failure, place = self.failures.of(found.issue), self.workspace(found.issue.id)
-        return views.explanation_view(found, failure, self.tracker.budgets(), place)
+        view = views.explanation_view(found, failure, self.tracker.budgets(), place)
+        return replace(view, delivery=await self._last_delivery(view.issue_identifier))
+
+    async def _last_delivery(self, issue: str) -> DeliveryView | None:
+        """Return what became of the work on an issue, by the newest run that tells."""
+        if self.orchestrator.snapshot().policy.has_repository:
+            with suppress(StoreError):
+                runs = await self.store.history(issue=issue, limit=ISSUE_RUNS)
+                found = next((run.delivery for run in runs if run.delivery is not None), None)
+                return None if found is None else delivery_view(found)
+        return None
 
     async def history(
         self, *, issue: str | None, limit: int, before: str | None
@@ -217,6 +230,10 @@ class DaemonView(Struct, frozen=True, kw_only=True):
         """See DaemonSource."""
         row = await self.store.run(RunId(run_id))
         return None if row is None else run_view(row)
+
+    async def diff(self, run_id: str) -> str | None:
+        """See DaemonSource."""
+        return await self.store.diff(RunId(run_id))
 
     async def days(self, count: int) -> Sequence[DayRow]:
         """See DaemonSource."""

@@ -14,7 +14,8 @@ from datetime import datetime, timedelta
 from msgspec.structs import replace
 
 from sortie.facts import Fact
-from sortie.model import RunId, RunStatus, Spending, StoreError
+from sortie.model import Delivery, RunId, RunStatus, Spending, Stage, StoreError
+from sortie.model.numbers import counted
 from sortie.store import HistoryRow, Store
 from sortie.telemetry import facts
 from sortie.web.dashboard.activity import (
@@ -50,6 +51,7 @@ class RecentActivity:
         self._runs: deque[PastRun] = deque(maxlen=SHOWN_RUNS)
         self._handed_off: deque[HandedOff] = deque(maxlen=SHOWN_HANDOFFS)
         self._hosts: dict[RunId, str] = {}
+        self._deliveries: deque[facts.DeliveryAdvanced] = deque(maxlen=SHOWN_HANDOFFS)
         self._poll: PollView | None = None
 
     def __call__(self, fact: Fact) -> None:
@@ -61,6 +63,8 @@ class RecentActivity:
                 self._count_turns(self._clock(), 1, seconds, spent)
             case facts.RunFinished():
                 self._finished(fact)
+            case facts.DeliveryAdvanced(stage=Stage.DELIVERED):
+                self._deliveries.append(fact)
             case facts.IssueHandedOff():
                 self._moved(fact)
             case facts.PollCompleted(result=result, error=error):
@@ -110,6 +114,8 @@ class RecentActivity:
         """Note a handoff, with what is known of the run before it."""
         name = fact.issue.identifier
         last = next((run for run in self._runs if run.issue_identifier == name), None)
+        run_id = None if last is None else last.run_id
+        done = next((each for each in self._deliveries if each.run_id == run_id), None)
         self._forget_handoff(name)
         self._handed_off.appendleft(
             HandedOff(
@@ -119,6 +125,8 @@ class RecentActivity:
                 at=self._clock(),
                 run_id=None if last is None else last.run_id,
                 answer=None if last is None else last.answer,
+                pull_request=None if done is None else done.pull_request,
+                changed=None if done is None else _changed(done),
             )
         )
 
@@ -187,6 +195,7 @@ class RecentActivity:
 
 def _handed_off(row: HistoryRow) -> HandedOff:
     assert row.handed_off_at is not None
+    request = None if row.delivery is None else row.delivery.pull_request
     return HandedOff(
         issue_identifier=row.issue,
         title=row.title,
@@ -194,7 +203,13 @@ def _handed_off(row: HistoryRow) -> HandedOff:
         at=row.handed_off_at,
         run_id=row.run_id,
         answer=row.summary.answer,
+        pull_request=None if request is None else request.url,
+        changed=None if row.delivery is None else _changed(row.delivery),
     )
+
+
+def _changed(work: Delivery | facts.DeliveryAdvanced) -> str:
+    return f"{counted(work.files_changed, 'file')}, +{work.added} -{work.removed}"
 
 
 def _bucket(at: datetime) -> int:

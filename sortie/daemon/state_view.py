@@ -41,6 +41,7 @@ def running_view(
     began = wall_time(claim.since)
     spent = details.spent.rounded() if details else NOTHING
     activity = details.activity if details else UNKNOWN
+    delivery = details.delivery if details else None
     return RunningView(
         issue_id=issue.id,
         issue_identifier=issue.identifier,
@@ -63,6 +64,9 @@ def running_view(
         files_modified=activity.files_modified,
         files_omitted=activity.files_omitted,
         tool_uses=activity.tool_uses,
+        branch=delivery.branch if delivery else None,
+        delivery=delivery.stage.value if delivery else None,
+        pull_request=delivery.pull_request if delivery else None,
         credits=spent.credits,
         tokens=spent.tokens,
         cost_usd=spent.cost_usd,

@@ -84,6 +84,8 @@ class DeliveryAdvanced(RunFact, frozen=True, kw_only=True):
     branch: str
     head: str | None = None
     files_changed: int = 0
+    added: int = 0
+    removed: int = 0
     pull_request: str | None = None
 
 

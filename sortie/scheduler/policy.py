@@ -25,6 +25,7 @@ class Policy(Struct, frozen=True, kw_only=True):
     required_labels: frozenset[str] = frozenset()
     in_progress_state: str | None = None
     handoff_state: str | None = None
+    has_repository: bool = False
     comment_on_completion: bool = False
     comment_on_failure: bool = False
     poll_interval: float = 30.0
@@ -71,6 +72,7 @@ def policy_of(settings: Settings) -> Policy:
         required_labels=frozenset(map(state_key, tracker.required_labels)),
         in_progress_state=tracker.in_progress_state,
         handoff_state=tracker.handoff_state,
+        has_repository=settings.repository.url is not None,
         comment_on_completion=tracker.comments.on_completion,
         comment_on_failure=tracker.comments.on_failure,
         poll_interval=settings.polling.interval,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import zlib
+from base64 import b85decode
 
 from sortie.model import NOTHING, IssueId, RunId, Spending
 from sortie.store import DayRow, HistoryRow, Recovered, Totals, UnknownRun
@@ -120,5 +121,5 @@ def read_days(database: Database, limit: int) -> tuple[DayRow, ...]:
 def read_diff(database: Database, run_id: RunId) -> str | None:
     """Read what a run's work changed, None where it is not recorded."""
     for row in database.rows("diff_of_run", run_id=run_id):
-        return zlib.decompress(row["diff"]).decode("utf-8", "surrogatepass")
+        return zlib.decompress(b85decode(row["diff"])).decode("utf-8", "surrogatepass")
     return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import zlib
+from base64 import b85encode
 from collections.abc import Sequence
 from typing import assert_never
 
@@ -112,7 +113,7 @@ def _write_one(database: Database, record: rec.Record, at: float, inherited: int
             database.change("settle_deliveries", run_id=run_id, issue_id=record.issue_id)
             if record.diff is not None:
                 packed = zlib.compress(record.diff.encode("utf-8", "surrogatepass"))
-                database.change("replace_diff", run_id=run_id, diff=packed)
+                database.change("replace_diff", run_id=run_id, diff=b85encode(packed).decode())
         case rec.SettleDelivery(issue_id=issue_id):
             database.change("settle_deliveries", run_id="", issue_id=issue_id)
         case rec.RecordHandoff(issue=issue, state=state):

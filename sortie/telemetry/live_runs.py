@@ -22,7 +22,8 @@ from sortie.telemetry import facts
 class RunDetails(Struct, frozen=True, kw_only=True):
     """A live run. ``turn`` is None before its first turn; ``spent`` is what it has used so far,
     ``context_share`` how full its model's context is, from 0 to 1, ``tool`` what its agent uses
-    now, and ``activity`` what it has done. Times are aware."""
+    now, and ``activity`` what it has done. ``delivery`` is
+    the last step of its work to a pull request. Times are aware."""
 
     run_id: RunId
     issue: Issue
@@ -40,6 +41,7 @@ class RunDetails(Struct, frozen=True, kw_only=True):
     spent: Spending = NOTHING
     activity: Activity = UNKNOWN
     context_share: float | None = None
+    delivery: facts.DeliveryAdvanced | None = None
 
 
 class _LiveRun:
@@ -114,6 +116,8 @@ def _changed(fact: RunFact) -> Mapping[str, object]:
             return {"phase": phase}
         case facts.IssueRead(issue=issue) | facts.RunStopping(issue=issue):
             return {"issue": issue}
+        case facts.DeliveryAdvanced():
+            return {"delivery": fact}
         case facts.WorkspaceReady(path=path):
             return {"workspace": path}
         case (

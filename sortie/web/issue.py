@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 
 from sortie.model.numbers import number_text
 from sortie.model.times import rfc3339
+from sortie.web.deliveries import DeliveryView
 from sortie.web.runs import RunView
 
 
@@ -47,7 +48,8 @@ class FailureView:
 class RunningView:
     """A run under way. ``cost_usd`` is what it cost so far, of which ``estimated_usd`` is reckoned
     from its tokens; ``context_share`` is how full its model's context is, from 0 to 1.
-    ``files_modified`` are relative to the workspace, ``tool_uses`` counts the uses of each tool."""
+    ``files_modified`` are relative to the workspace, ``tool_uses`` counts the uses of each tool.
+    ``delivery`` is how far its work has come on ``branch``, and ``pull_request`` an address."""
 
     issue_id: str
     issue_identifier: str
@@ -75,6 +77,9 @@ class RunningView:
     files_modified: tuple[str, ...] | None = None
     files_omitted: bool = False
     tool_uses: Mapping[str, int] | None = None
+    branch: str | None = None
+    delivery: str | None = None
+    pull_request: str | None = None
     last_failure: FailureView | None = None
 
 
@@ -193,6 +198,7 @@ class ExplanationView:
     began, where known. ``next_run_at`` is None where no time is known; ``next_step`` says what
     must happen before the issue runs. ``ways_out`` tell what a person can do. ``budgets`` are what
     the tracker still lets Sortie ask. ``description`` is the issue's, cut where it is long.
+    ``delivery`` is what became of the work of its last run that had any.
     """
 
     issue_id: str
@@ -217,6 +223,7 @@ class ExplanationView:
     labels: tuple[str, ...] = ()
     description: str = ""
     workspace: WorkspaceView | None = None
+    delivery: DeliveryView | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from functools import wraps
 from urllib.parse import urlencode
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
 
 from sortie.model import StoreError
 from sortie.store import UnknownRun
@@ -63,6 +63,13 @@ def record_operations(daemon: DaemonSource) -> list[Operation]:
         return json_response(200, run_document(found))
 
     @_readable
+    async def diff(request: Request) -> Response:
+        text = await daemon.diff(request.path_params["run_id"])
+        if text is None:
+            return error_response(404, "no change of such a run is recorded")
+        return PlainTextResponse(text)
+
+    @_readable
     async def stats(request: Request) -> Response:
         days = number_in(request, "days", DAYS, MOST_DAYS)
         if days is None:
@@ -102,6 +109,15 @@ def record_operations(daemon: DaemonSource) -> list[Operation]:
             answers={200: DescribedAnswer(about="the run", body=RunView)},
             parameters=(RUN_ID,),
             failures={404: "it is not recorded", **_UNREADABLE},
+        ),
+        Operation(
+            method="GET",
+            path="/api/v1/runs/{run_id}/diff",
+            about="What the work of a run changes against its base",
+            endpoint=diff,
+            answers={200: DescribedAnswer(about="a unified diff", media_type="text/plain")},
+            parameters=(RUN_ID,),
+            failures={404: "none is recorded", **_UNREADABLE},
         ),
         transcript_operation(daemon.transcripts),
         Operation(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from typing import Any
 
@@ -11,6 +11,7 @@ from sortie.model.numbers import counted, rounded
 from sortie.model.spending import AMOUNTS
 from sortie.model.times import rfc3339
 from sortie.store import DayRow, HistoryRow
+from sortie.web.deliveries import DeliveryView, delivery_view
 
 DAYS, MOST_DAYS = 14, 366
 """Days of statistics: by default, and at most over HTTP."""
@@ -28,6 +29,7 @@ class RunView:
     issue's as it was last known; ``answer`` is what the agent said last, and ``branch`` to
     ``uncommitted`` are as in RunSummary. Times are RFC 3339 in UTC; a run under way has no
     ``finished_at``, and one after which the issue was not handed off no ``handed_off_at``.
+    ``delivery`` is what became of its work, where a repository is set.
     """
 
     run_id: str
@@ -63,6 +65,7 @@ class RunView:
     files_changed: int | None = None
     uncommitted: int | None = None
     handed_off_at: str | None = None
+    delivery: DeliveryView | None = None
 
 
 def run_view(row: HistoryRow) -> RunView:
@@ -102,12 +105,14 @@ def run_view(row: HistoryRow) -> RunView:
         files_changed=row.summary.files_changed,
         uncommitted=row.summary.uncommitted,
         handed_off_at=rfc3339(row.handed_off_at) if row.handed_off_at else None,
+        delivery=None if row.delivery is None else delivery_view(row.delivery),
     )
 
 
 def run_document(view: RunView) -> Mapping[str, object]:
     """Return a run as plain data."""
-    return {field.name: getattr(view, field.name) for field in fields(view)}
+    document = {field.name: getattr(view, field.name) for field in fields(view)}
+    return document | {"delivery": None if view.delivery is None else asdict(view.delivery)}
 
 
 def past_standing(last: RunView) -> str | None:

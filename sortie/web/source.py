@@ -118,6 +118,10 @@ class DaemonSource(Protocol):
         """Return a recorded run."""
         ...
 
+    async def diff(self, run_id: str) -> str | None:
+        """Return what a run's work changes against its base, None where it is not recorded."""
+        ...
+
     async def days(self, count: int) -> Sequence[DayRow]:
         """Return what was used on so many last days."""
         ...

@@ -322,6 +322,8 @@ class RunDelivery:
                 branch=known.branch,
                 head=known.head,
                 files_changed=known.files_changed,
+                added=known.added,
+                removed=known.removed,
                 pull_request=None if request is None else request.url,
             )
         )

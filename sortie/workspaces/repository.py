@@ -103,6 +103,7 @@ class Rescued(Struct, frozen=True, kw_only=True):
 
     commit: str
     at: int
+    ref: str
     issue: str
     run: str
     subject: str
@@ -373,6 +374,16 @@ class Repository:
         said = await self._run("list what was rescued", ("rescued", self.mirror), env=env)
         return tuple(map(_rescued, said.splitlines()))
 
+    async def show_rescued(self, ref: str, env: Mapping[str, str]) -> str:
+        """Return the commits of rescued work with what they change."""
+        return await self._run("show rescued work", ("show_rescued", self.mirror, ref), env=env)
+
+    async def bundle(self, ref: str, env: Mapping[str, str]) -> bytes:
+        """Return rescued work as a bundle for a clone of the repository."""
+        parts: list[bytes] = []
+        await self._read("pack rescued work", ("bundle", self.mirror, ref), env, parts.append)
+        return b"".join(parts)
+
     async def _run(
         self,
         what: str,
@@ -488,6 +499,7 @@ def _rescued(line: str) -> Rescued:
     return Rescued(
         commit=commit,
         at=int(at) if at.isdigit() else 0,
+        ref=ref,
         issue=key_of_ref(issue),
         run=run,
         subject=_shown(subject),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import signal
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,7 @@ import trio
 
 from tests.e2e.conftest import Start
 from tests.e2e.daemon import Daemon
-from tests.e2e.place import Place
+from tests.e2e.place import PROMPT, Place
 from tests.e2e.remote import Fleet
 from tests.forges.service import KINDS, PATH, TOKEN, ForgeService, forge_server
 from tests.transports.ssh.sshd import requires_sshd
@@ -32,7 +32,7 @@ class Forged:
         self.service = service
         self.remote = remote
         self.base = git(bare, "rev-parse", "main")
-        self.blocks: dict[str, dict[str, object]] = {
+        self.blocks: dict[str, Mapping[str, object]] = {
             "repository": {"url": f"{remote.url}/{PATH}.git", "credential": "$FORGE_TOKEN"},
             "forge": {"kind": service.kind, "endpoint": url, "labels": ["sortie"]},
             "verify": {"commands": ["test -e README && grep -q done-by-agent out.txt"]},
@@ -79,7 +79,7 @@ def add_issues(place: Place, count: int) -> list[str]:
 HOOK = 'printf "done-by-agent %s\\n" "$SORTIE_ISSUE_IDENTIFIER" >out.txt'
 """What an agent would do: it runs before the first turn of each run."""
 
-SETTINGS = {
+SETTINGS: dict[str, Mapping[str, object]] = {
     "hooks": {"before_run": HOOK},
     "agent": {"max_concurrent_agents": 8, "max_retry_backoff_ms": 100},
     "kiro": {"trust_all_tools": True},
@@ -95,7 +95,7 @@ async def until_all_are_handed_off(place: Place, names: list[str], within: float
 
 async def test_issues_become_pull_requests(place: Place, start: Start, forged: Forged) -> None:
     """Each with its branch, its evidence and its status; the credential is nowhere."""
-    place.write_workflow(**SETTINGS | forged.blocks)
+    place.write_workflow(PROMPT, **SETTINGS | forged.blocks)
     names = add_issues(place, FEW)
 
     async with start(FORGE_TOKEN=TOKEN) as daemon:
@@ -151,7 +151,7 @@ async def test_a_kill_at_any_step_repeats_nothing(
     place: Place, start: Start, forged: Forged, count: int, kills: int
 ) -> None:
     """No pull request twice, no commit lost, the base untouched."""
-    place.write_workflow(**SETTINGS | forged.blocks)
+    place.write_workflow(PROMPT, **SETTINGS | forged.blocks)
     await survive(place, start, forged, add_issues(place, count), kills, seed=count)
 
 
@@ -164,6 +164,6 @@ async def test_so_it_is_on_two_hosts(
 ) -> None:
     """With the hosts' own git."""
     fleet.add("one", "two")
-    fleet.write_workflow(**SETTINGS | forged.blocks)
+    fleet.write_workflow(PROMPT, hosts=None, worker=None, **SETTINGS | forged.blocks)
     await survive(place, start, forged, add_issues(place, count), kills, seed=count + 1)
     fleet.require_nothing_local()

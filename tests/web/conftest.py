@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from urllib.parse import unquote
@@ -173,6 +173,7 @@ class World:
     explanation: ExplanationView | str = EXPLANATION
     commands: list[str] = field(default_factory=list)
     days: tuple[DayRow, ...] = ()
+    diffs: Mapping[str, str] = field(default_factory=dict)
     runs: tuple[RunView, ...] = (RUN,)
     queries: list[tuple[str | None, int, str | None]] = field(default_factory=list)
     issue: IssueView | str = ISSUE

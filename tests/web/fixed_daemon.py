@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from typing import Protocol
 
 from sortie.store import DayRow
@@ -34,6 +34,9 @@ class MadeUp(Protocol):
     async def past(
         self, issue: str | None, limit: int, before: str | None
     ) -> Sequence[RunView]: ...
+
+    @property
+    def diffs(self) -> Mapping[str, str]: ...
 
     async def run(self, run_id: str) -> RunView | None: ...
 
@@ -88,6 +91,9 @@ class FixedDaemon:
 
     async def retry(self, issue: str) -> CommandAnswer:
         return await self._world.command(f"retry {issue}")
+
+    async def diff(self, run_id: str) -> str | None:
+        return self._world.diffs.get(run_id)
 
     async def history(
         self, *, issue: str | None, limit: int, before: str | None

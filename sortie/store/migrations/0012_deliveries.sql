@@ -7,7 +7,7 @@ CREATE INDEX runs_pending ON runs (issue_id) WHERE delivery_pending;
 
 CREATE TABLE diffs (
   run_id TEXT PRIMARY KEY,
-  diff BLOB NOT NULL       -- zlib
+  diff TEXT NOT NULL       -- zlib in base 85
 ) STRICT;
 
 CREATE TRIGGER forget_diff AFTER DELETE ON runs

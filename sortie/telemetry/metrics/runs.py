@@ -7,7 +7,7 @@ from functools import singledispatch
 from prometheus_client import Counter
 
 from sortie.facts import Fact
-from sortie.model import ErrorKind, HoldReason, RunStatus, Trigger, TurnOutcome
+from sortie.model import ErrorKind, HoldReason, RunStatus, Stage, Trigger, TurnOutcome
 from sortie.telemetry import facts
 from sortie.telemetry.metrics.factory import REQUEST_BUCKETS, RUN_BUCKETS, MetricFactory, rise
 
@@ -54,6 +54,17 @@ class RunMetrics:
         )
         self.hook_runs = make.counter(
             "hook_runs", "Hooks that ended.", hook=_HOOKS, result=("ok", "failed", "timeout")
+        )
+        self.deliveries = make.counter(
+            "deliveries",
+            "Steps that work took on its way to a pull request.",
+            stage=tuple(stage.value for stage in Stage),
+        )
+        self.verifications = make.counter(
+            "verified_commands", "Commands of verify.commands that ended.", result=("ok", "failed")
+        )
+        self.rescues = make.counter(
+            "rescues", "Workspaces whose unpushed work was kept when they were removed."
         )
         self.hook_duration = make.histogram(
             "hook_duration_seconds", "Time that a hook took.", REQUEST_BUCKETS, hook=_HOOKS
@@ -177,6 +188,21 @@ def _(fact: facts.AgentLimited, to: RunMetrics) -> None:
 def _(fact: facts.HookCompleted, to: RunMetrics) -> None:
     to.hook_runs.labels(fact.hook, fact.result).inc()
     to.hook_duration.labels(fact.hook).observe(fact.seconds)
+
+
+@count.register
+def _(fact: facts.DeliveryAdvanced, to: RunMetrics) -> None:
+    to.deliveries.labels(fact.stage.value).inc()
+
+
+@count.register
+def _(fact: facts.CommandVerified, to: RunMetrics) -> None:
+    to.verifications.labels("ok" if fact.ok else "failed").inc()
+
+
+@count.register
+def _(_fact: facts.WorkRescued, to: RunMetrics) -> None:
+    to.rescues.inc()
 
 
 @count.register

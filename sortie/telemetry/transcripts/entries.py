@@ -126,6 +126,10 @@ def _run(fact: facts.RunFact) -> str | None:
             return f"session {session}"
         case facts.SessionRefused(error_kind=kind, error=error):
             return f"no session: {kind.value}: {error}"
+        case facts.DeliveryAdvanced(stage=stage, branch=branch, pull_request=url):
+            return f"work {stage.value}: branch {branch}" + (f", {url}" if url else "")
+        case facts.CommandVerified(command=command, status=told, seconds=seconds):
+            return f"verified: {command}: {told} after {took(seconds)}"
         case facts.StatusFileRead(word=word, reason=reason):
             return f"the agent left the word {word!r}" + (f": {reason}" if reason else "")
         case facts.RunStopping(reason=reason):

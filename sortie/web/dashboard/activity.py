@@ -38,7 +38,8 @@ class PastRun(Struct, frozen=True, kw_only=True):
 
 class HandedOff(Struct, frozen=True, kw_only=True):
     """An issue that was handed off; ``run_id`` is its last run, where that is known, and
-    ``answer`` what the agent said last in it."""
+    ``answer`` what the agent said last in it. ``pull_request`` is the address of the one that waits
+    for review, and ``changed`` says how much is in it."""
 
     issue_identifier: str
     title: str | None
@@ -46,6 +47,8 @@ class HandedOff(Struct, frozen=True, kw_only=True):
     at: datetime
     run_id: str | None = None
     answer: str | None = None
+    pull_request: str | None = None
+    changed: str | None = None
 
 
 class Bucket(Struct, frozen=True, kw_only=True):

@@ -46,6 +46,14 @@ def short(text: str) -> str:
     return text if len(text) <= SHORT_TEXT else f"{text[: SHORT_TEXT - 1]}…"
 
 
+def request_name(url: str) -> str:
+    """Return a pull request's address as people call it, such as ``hello-world#7``."""
+    parts = urlsplit(url).path.strip("/").split("/")
+    number = parts[-1]
+    places = [part for part in parts[:-1] if part not in ("-", "pull", "pulls", "merge_requests")]
+    return f"{places[-1]}#{number}" if places and number.isdigit() else url
+
+
 def web_url(url: str | None) -> str | None:
     """Return an address that may become a link: of the web, whole, and without a user in it."""
     if url is None:

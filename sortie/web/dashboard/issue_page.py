@@ -9,11 +9,19 @@ from msgspec import Struct
 from sortie.model import StoreError
 from sortie.web.dashboard.activity import PastRun, past_run
 from sortie.web.dashboard.pieces import Part, Piece, PieceList
+from sortie.web.deliveries import DeliveryView
 from sortie.web.issue import ExplanationView, GateAnswer, IssueView, WorkspaceView
 from sortie.web.runs import left_in_git
 from sortie.web.source import DaemonSource
 from sortie.web.transcripts import last_lines
 
+DIFF_LINES = 1500
+"""Lines of a diff that a page shows."""
+
+LINE_LENGTH = 500
+"""Characters of each."""
+
+_KINDS = {"+": "added", "-": "removed", "@": "place", "d": "file"}
 _WORKED = frozenset({"starting", "running", "stopping", "handing_off", "cleaning"})
 
 
@@ -58,6 +66,7 @@ async def issue_page(daemon: DaemonSource, name: str, run: str | None) -> IssueP
             Piece("left", "last_run", _last_run(view, found)),
             Piece("controls", "issue_controls", (identifier, standing)),
             Piece("about", "about", view),
+            Piece("delivery", "delivery", await _delivery(daemon, found)),
             Piece("gates", "gates", _closed_gates(view)),
             PieceList("runs-rows", runs or (Piece("no-runs", "nothing", trouble),)),
             Piece("transcript-head", "transcript_head", (head, chosen if lines else None)),
@@ -66,6 +75,40 @@ async def issue_page(daemon: DaemonSource, name: str, run: str | None) -> IssueP
                 tuple(Piece(f"line:{chosen}:{line.number}", "said", line) for line in lines),
             ),
         ),
+    )
+
+
+class ShownDiff(Struct, frozen=True):
+    """The first lines of a diff, each with its kind; ``cut``: there are more."""
+
+    run_id: str
+    lines: tuple[tuple[str, str], ...]
+    cut: bool
+
+
+async def _delivery(
+    daemon: DaemonSource, found: IssueView | str
+) -> tuple[DeliveryView | None, ShownDiff | None]:
+    """Return what became of the work of the newest run that tells, and what it changes."""
+    runs = () if isinstance(found, str) else found.runs
+    for run in runs:
+        if run.delivery is None:
+            continue
+        try:
+            text = await daemon.diff(run.run_id)
+        except StoreError:
+            text = None
+        if text is not None or run.delivery.files_changed:
+            return run.delivery, None if text is None else _shown(run.run_id, text)
+    return None, None
+
+
+def _shown(run_id: str, text: str) -> ShownDiff:
+    lines = text.splitlines()
+    return ShownDiff(
+        run_id,
+        tuple((_KINDS.get(line[:1], "same"), line[:LINE_LENGTH]) for line in lines[:DIFF_LINES]),
+        len(lines) > DIFF_LINES,
     )
 
 

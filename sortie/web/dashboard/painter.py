@@ -89,6 +89,7 @@ class Painter:
             "static": static_path,
             "svg": svg,
             "web_url": formats.web_url,
+            "request_name": formats.request_name,
             "words": formats.words,
         }
         environment.globals["version"] = __version__

@@ -369,6 +369,16 @@ rescued() {
     refs/sortie/rescue/
 }
 
+# Shows the commits of rescued work $2 in mirror $1 with what they change.
+show_rescued() {
+  g --git-dir="$1" log -p --no-color --no-ext-diff --no-textconv "$2^{commit}" --not --branches
+}
+
+# Writes a bundle of rescued work $2 in mirror $1.
+bundle() {
+  g --git-dir="$1" bundle create -q - "$2" --not --branches
+}
+
 task=$1
 shift
 "$task" "$@"

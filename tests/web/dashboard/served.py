@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 
@@ -114,6 +114,11 @@ class World:
     async def run(self, _run: str) -> None:
         """Find no run."""
         return
+
+    @property
+    def diffs(self) -> Mapping[str, str]:
+        """Return what made-up runs change."""
+        return {run.run_id: states.DIFF for run in self.runs if run.delivery is not None}
 
     async def find(self, issue: str) -> IssueView | str:
         """Return an issue as it was made up."""

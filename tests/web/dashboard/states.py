@@ -17,6 +17,13 @@ from sortie.web.dashboard.activity import (
     PollView,
     past_run,
 )
+from sortie.web.deliveries import (
+    ChangedFileView,
+    CommandView,
+    DeliveryView,
+    EvidenceView,
+    PullRequestView,
+)
 from sortie.web.issue import (
     BudgetView,
     CandidateView,
@@ -320,3 +327,51 @@ def history(issue: str | None, limit: int) -> Sequence[RunView]:
     """Return the newest runs, of one issue or of many."""
     known = 260 if issue is None else 5
     return tuple(ended(number, issue) for number in range(min(limit, known)))
+
+
+DIFF = """\
+diff --git a/src/retry.py b/src/retry.py
+--- a/src/retry.py
++++ b/src/retry.py
+@@ -1,4 +1,5 @@
+ def pause(tries):
+-    return 10
++    # <script>alert(1)</script>
++    return 10 * 2**tries
+"""
+"""What the work of a made-up run changes."""
+
+
+def delivered(stage: str = "delivered") -> DeliveryView:
+    """Return what became of the work of a made-up run."""
+    return DeliveryView(
+        stage=stage,
+        branch="sortie/DEMO-1",
+        base="main",
+        head="0123456789abcdef0123456789abcdef01234567",
+        base_commit="f" * 40,
+        commits=2,
+        behind=1,
+        files_changed=2,
+        added=12,
+        removed=3,
+        files=(
+            ChangedFileView(path="src/retry.py", added=12, removed=3),
+            ChangedFileView(path="logo.png", added=None, removed=None),
+        ),
+        evidence=EvidenceView(
+            commit="0123456789abcdef0123456789abcdef01234567",
+            where="clean",
+            ok=True,
+            commands=(
+                CommandView(command="make test", ok=True, status="exit 0", seconds=12.3, tail=""),
+            ),
+        ),
+        pull_request=PullRequestView(
+            number=7,
+            url="https://forge.example/team/thing/pulls/7",
+            state="open",
+            title="DEMO-1: Wait longer with each try",
+            draft=False,
+        ),
+    )

@@ -1,0 +1,110 @@
+"""What was kept of removed workspaces, on this machine and on the hosts."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from tempfile import NamedTemporaryFile
+from typing import NamedTuple
+
+import trio
+
+from sortie.daemon.options import RunOptions
+from sortie.daemon.transports import open_transports
+from sortie.daemon.workflow_file import load_workflow
+from sortie.model import LOCAL, SortieError, TransportError
+from sortie.model.git_urls import parse_git_url
+from sortie.workspaces import helper_env
+from sortie.workspaces.environment import Secrets
+from sortie.workspaces.repository import Repository, RepositoryOptions, Rescued
+
+
+class Kept(NamedTuple):
+    """Work that was rescued, and the host whose mirror has it."""
+
+    host: str
+    work: Rescued
+
+
+def rescued_work(options: RunOptions) -> tuple[list[Kept], list[str]]:
+    """Return what is kept on all hosts, the newest first, and which hosts could not be asked."""
+
+    async def ask() -> tuple[list[Kept], list[str]]:
+        found: list[Kept] = []
+        faults: list[str] = []
+        async with _mirrors(options) as mirrors:
+            for host, mirror in mirrors.items():
+                try:
+                    rescued = await mirror.rescued(_environ(options))
+                except (TransportError, SortieError) as exc:
+                    faults.append(f"{host}: {exc}")
+                    continue
+                found += [Kept(host, work) for work in rescued]
+        return sorted(found, key=lambda kept: -kept.work.at), faults
+
+    return trio.run(ask)
+
+
+def shown_work(options: RunOptions, kept: Kept) -> str:
+    """Return the commits of rescued work with what they change."""
+
+    async def ask() -> str:
+        async with _mirrors(options) as mirrors:
+            return await mirrors[kept.host].show_rescued(kept.work.ref, _environ(options))
+
+    return trio.run(ask)
+
+
+def restore(options: RunOptions, kept: Kept, directory: str, branch: str) -> None:
+    """Put rescued work into a clone of the repository as a branch. Raises SortieError."""
+
+    async def ask() -> bytes:
+        async with _mirrors(options) as mirrors:
+            return await mirrors[kept.host].bundle(kept.work.ref, _environ(options))
+
+    bundle = trio.run(ask)
+    with NamedTemporaryFile(prefix="sortie-rescued-") as file:
+        file.write(bundle)
+        file.flush()
+        command = ["git", "-C", directory, "bundle", "unbundle", file.name]
+        done = subprocess.run(command, capture_output=True, check=False)
+    if done.returncode:
+        said = " ".join(done.stderr.decode("utf-8", "replace").split())
+        raise SortieError(
+            f"{directory} cannot take the work: {said}; it needs to be a clone of the repository"
+            " that is up to date"
+        )
+    made = ["git", "-C", directory, "branch", "--", branch, kept.work.commit]
+    done = subprocess.run(made, capture_output=True, check=False)
+    if done.returncode:
+        said = " ".join(done.stderr.decode("utf-8", "replace").split())
+        raise SortieError(f"the branch {branch} could not be made: {said}")
+
+
+def _environ(options: RunOptions) -> dict[str, str]:
+    wanted = ("PATH", "HOME", "LANG", "TMPDIR")
+    known = helper_env(options.environ, (), Secrets())
+    return {name: known[name] for name in wanted if name in known}
+
+
+@asynccontextmanager
+async def _mirrors(options: RunOptions) -> AsyncIterator[dict[str, Repository]]:
+    """Have the repository on each host. Raises SortieError where the settings name none."""
+    settings = load_workflow(options).settings
+    if settings.repository.url is None:
+        raise SortieError("nothing is ever rescued: repository.url is not set")
+    url, none = parse_git_url(settings.repository.url), RepositoryOptions()
+    hosts = settings.worker.ssh_hosts or (LOCAL,)
+    async with open_transports(lambda _fact: None, options.environ) as transports:
+        found = {}
+        for host in hosts:
+            root = os.path.realpath(settings.workspace.root)
+            transport = transports.transport(host, settings)
+            if host != LOCAL:
+                root, _ = await transport.files.make_directory(
+                    os.path.dirname(settings.remote_root), os.path.basename(settings.remote_root)
+                )
+            found[host] = Repository(transport, root, url, none)
+        yield found
