@@ -12,6 +12,7 @@ from sortie.model import (
     RunId,
     RunStatus,
     Spending,
+    Stage,
     StopReason,
     Trigger,
     TurnOutcome,
@@ -124,6 +125,18 @@ FACTS: tuple[f.Fact, ...] = (
     f.HookCompleted(
         hook="before_run", result="failed", seconds=1.5, issue_identifier="DEMO-1", status="exit 2"
     ),
+    f.DeliveryAdvanced(
+        run_id=RUN,
+        stage=Stage.DELIVERED,
+        branch="sortie/DEMO-1",
+        head="0123abc",
+        files_changed=2,
+        added=5,
+        removed=1,
+        pull_request="https://forge.example/team/thing/pulls/7",
+    ),
+    f.CommandVerified(run_id=RUN, command="make test", ok=True, status="exit 0", seconds=2.5),
+    f.WorkRescued(issue_identifier="DEMO-1", refs=("refs/sortie/rescue/DEMO-1/run",)),
     f.TransitionCompleted(issue=ISSUE, lifecycle="handoff", state="Review", result="success"),
     f.IssueHandedOff(issue=ISSUE, state="Review"),
     f.CommentCompleted(issue=ISSUE, lifecycle="dispatch", result="error", error="read-only"),

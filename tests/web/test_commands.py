@@ -143,6 +143,7 @@ async def test_an_explanation_is_the_view(client: httpx.AsyncClient, world: Worl
         "labels": [],
         "description": "",
         "workspace": None,
+        "delivery": None,
     }
 
 

@@ -502,3 +502,43 @@ def test_files_of_pages_may_be_kept(visitor: httpx.Client) -> None:
     assert len(names) == 3
     assert {f.headers["cache-control"] for f in files} == {"public, max-age=31536000, immutable"}
     assert page.headers["cache-control"] == "no-store"
+
+
+def test_what_a_run_changes_is_shown_and_harmless(world: World, visitor: httpx.Client) -> None:
+    """Branch, pull request, evidence, files and the diff, in colours; and where to review it."""
+    run = dataclasses.replace(states.ended(0, "over-1"), delivery=states.delivered())
+    world.runs = [run]
+    world.found = IssueView(
+        issue_id="id-o1",
+        issue_identifier="over-1",
+        title=run.title,
+        state="Review",
+        standing="handed_off",
+        detail=past_detail(run),
+        since=None,
+        running=None,
+        waiting=None,
+        held=None,
+        last_failure=None,
+        runs=(run,),
+    )
+    moved = HandedOff(
+        issue_identifier="over-1",
+        title=run.title,
+        state="Review",
+        at=states.ago(60),
+        pull_request="https://forge.example/team/thing/pulls/7",
+        changed="2 files, +12 -3",
+    )
+    world.activity = replace(world.activity, handed_off=(moved,))
+
+    page, board = visitor.get("/issues/over-1").text, visitor.get("/").text
+
+    assert "<code>sortie/DEMO-1</code> at <code>0123456789ab</code>" in page
+    assert 'href="https://forge.example/team/thing/pulls/7"' in page
+    assert "<code>make test</code> exit 0" in page
+    assert "<code>src/retry.py</code>" in page
+    assert '<span class="removed">-    return 10</span>' in page
+    assert '<span class="added">+    # &lt;script&gt;alert(1)&lt;/script&gt;</span>' in page
+    assert "thing#7" in board
+    assert "2 files, +12 -3" in board
