@@ -39,6 +39,7 @@ from sortie.daemon.tracker_status import TrackerStatus
 from sortie.daemon.transcripts import RunTranscripts
 from sortie.daemon.transports import open_transports
 from sortie.daemon.wall_time import utc_now
+from sortie.daemon.workspace_sizes import forget_rescued, measure_workspaces
 from sortie.facts import Fact
 from sortie.model import LOCAL, WorkspaceError
 from sortie.model.secrets import redactor
@@ -196,7 +197,7 @@ class Daemon:
         endpoint_file = await self._write_endpoint_file(url)
         try:
             await self._announce(contexts)
-            await self._work_on(orchestrator, reloader, shutdown, services)
+            await self._work_on(orchestrator, contexts, reloader, shutdown, services)
         finally:
             endpoint_file.remove()
 
@@ -230,6 +231,7 @@ class Daemon:
     async def _work_on(
         self,
         orchestrator: Orchestrator,
+        contexts: RunContexts,
         reloader: Reloader,
         shutdown: Shutdown,
         services: trio.Nursery,
@@ -237,6 +239,8 @@ class Daemon:
         await services.start(keep_days, orchestrator, self._store)
         services.start_soon(reloader.run)
         services.start_soon(self._activity.recall, self._store)
+        services.start_soon(measure_workspaces, contexts, orchestrator.tell)
+        services.start_soon(forget_rescued, contexts, time.time)
         services.start_soon(poll_when_changed, self._tracker, orchestrator.tell)
         services.start_soon(
             prune_history, self._store, lambda: reloader.workflow.settings.history.keep_days

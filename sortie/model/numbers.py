@@ -68,6 +68,16 @@ def counted(count: int, what: str) -> str:
     return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
+def bytes_text(count: int) -> str:
+    """Write a number of bytes, as ``512 B``, ``1.5 MiB`` or ``20 GiB``."""
+    amount, unit = float(count), "B"
+    for larger in ("KiB", "MiB", "GiB", "TiB"):
+        if amount < 1024:
+            break
+        amount, unit = amount / 1024, larger
+    return f"{amount:.1f}".removesuffix(".0") + f" {unit}"
+
+
 def seconds_text(seconds: float) -> str:
     """Write a limit of time in a sentence, as ``0.5 s`` or ``3,600 s``: as it is set."""
     return f"{number_text(seconds)} s"

@@ -34,7 +34,7 @@ from sortie.scheduler.handoffs import handoff_answered
 from sortie.scheduler.holds import program_appeared
 from sortie.scheduler.memory import Memory
 from sortie.scheduler.policy import Policy
-from sortie.scheduler.progress import host_reached, pause_host, progressed
+from sortie.scheduler.progress import host_reached, pause_host, progressed, workspaces_measured
 from sortie.scheduler.reconcile import (
     confirm_missing,
     confirm_missing_at,
@@ -191,6 +191,8 @@ class Scheduler:
                 state.pause_tracker(now + seconds)
             case ev.PollsPutOff(seconds):
                 state.poll_at = max(state.poll_at, now + seconds)
+            case ev.WorkspacesMeasured(host, sizes):
+                workspaces_measured(state, host, sizes)
             case ev.IssuesRefreshed():
                 refreshed(state, event, now)
             case (

@@ -6,6 +6,7 @@ wanted.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 
 from msgspec import Struct
@@ -132,6 +133,13 @@ class DeliveryAdvanced(Struct, frozen=True):
     diff: str | None = None
 
 
+class WorkspacesMeasured(Struct, frozen=True):
+    """The workspaces of a host take so many bytes, by the name of their directory."""
+
+    host: str
+    sizes: Mapping[str, int]
+
+
 class UsageLimitMet(Struct, frozen=True):
     """A run has met the usage limit of its account, which ends at ``resets_at``, in ``seconds``;
     both are None where the end is unknown. Its WorkerExited follows."""
@@ -256,6 +264,7 @@ Event = (
     | SpendingReported
     | AgentActed
     | DeliveryAdvanced
+    | WorkspacesMeasured
     | UsageLimitMet
     | UsageLimitPassed
     | WorkerExited

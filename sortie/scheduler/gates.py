@@ -110,6 +110,11 @@ def _daily_budget(_issue: Issue, view: View) -> str | None:
     return view.state.day_spent()
 
 
+def _space(issue: Issue, view: View) -> str | None:
+    state = view.state
+    return state.space.issue_full(state.workspaces.of(issue.id), state.policy.space)
+
+
 def _slot(_issue: Issue, view: View) -> str | None:
     return None if view.load.total < view.state.policy.max_concurrent_agents else NO_SLOT
 
@@ -172,6 +177,8 @@ def _host_closed(host: str, view: View) -> str | None:
             return "rests after trouble"
         if load > 0:
             return "is being tried again after trouble"
+    if (full := view.state.space.host_full(host, view.state.policy.space)) is not None:
+        return full
     return None if limit is None or load < limit else f"has {load} of {limit} runs"
 
 
@@ -201,6 +208,7 @@ ROOM: tuple[tuple[str, Gate], ...] = (
     ("agent", _agent),
     (USAGE_LIMIT, _usage_limit),
     (DAILY_BUDGET, _daily_budget),
+    ("workspace size", _space),
     ("slot", _slot),
     ("state slot", _state_slot),
     (HOST_SLOT, _host_slot),

@@ -10,6 +10,7 @@ from msgspec import Struct, field
 from sortie.config.settings import AgentSettings, Settings
 from sortie.model import LOCAL, Issue, state_key
 from sortie.scheduler.budgets import NO_LIMITS, Allowance
+from sortie.scheduler.workspace_space import SpaceLimits
 
 
 class Policy(Struct, frozen=True, kw_only=True):
@@ -26,6 +27,7 @@ class Policy(Struct, frozen=True, kw_only=True):
     in_progress_state: str | None = None
     handoff_state: str | None = None
     has_repository: bool = False
+    space: SpaceLimits = SpaceLimits()
     comment_on_completion: bool = False
     comment_on_failure: bool = False
     poll_interval: float = 30.0
@@ -73,6 +75,9 @@ def policy_of(settings: Settings) -> Policy:
         in_progress_state=tracker.in_progress_state,
         handoff_state=tracker.handoff_state,
         has_repository=settings.repository.url is not None,
+        space=SpaceLimits(
+            total=settings.workspace.max_bytes, each=settings.workspace.max_bytes_each
+        ),
         comment_on_completion=tracker.comments.on_completion,
         comment_on_failure=tracker.comments.on_failure,
         poll_interval=settings.polling.interval,

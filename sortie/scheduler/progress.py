@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from msgspec.structs import replace
 
 from sortie import facts
 from sortie.model import AgentSession, Issue, KnownWorkspace
+from sortie.model.numbers import bytes_text
 from sortie.scheduler import events as ev
 from sortie.scheduler import records as rec
 from sortie.scheduler.claims import Running, Starting, Stopping, Worked
@@ -118,6 +121,23 @@ def _turned(state: SchedulerState, claim: Worked, turn: int, now: float) -> None
         missing_since=claim.missing_since,
     )
     state.dispatch_needed = True  # it needs no slot any more in the state that it was bound for
+
+
+def workspaces_measured(state: SchedulerState, host: str, sizes: Mapping[str, int]) -> None:
+    """Take over how much disk the workspaces of a host take, and tell where little is left."""
+    limits = state.policy.space
+    state.space.measured(host, sizes)
+    low = dict(state.space.low(limits))
+    for name in low.keys() - state.space_low:
+        state.out.append(
+            facts.BudgetRunsLow(
+                key="workspace.max_bytes",
+                used=f"{bytes_text(low[name])} on {name}",
+                limit=bytes_text(limits.total),
+            )
+        )
+    state.space_low = frozenset(low)
+    state.dispatch_needed = True  # there may be room again
 
 
 def pause_host(

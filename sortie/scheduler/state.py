@@ -51,6 +51,7 @@ from sortie.scheduler.policy import Policy
 from sortie.scheduler.rules import NO_SLOT, order_key
 from sortie.scheduler.usage_limits import UsageLimits, agent_of
 from sortie.scheduler.workspace_index import WorkspaceIndex
+from sortie.scheduler.workspace_space import WorkspaceSpace
 
 NOT_LOOKED = "no preflight has been made yet"
 
@@ -83,6 +84,8 @@ class SchedulerState:
     limits: UsageLimits = field(default_factory=UsageLimits)
     agent_sessions: dict[IssueId, AgentSession] = field(default_factory=dict)
     deliveries: dict[IssueId, Delivery] = field(default_factory=dict)
+    space: WorkspaceSpace = field(default_factory=WorkspaceSpace)
+    space_low: frozenset[str] = frozenset()
     workspaces: WorkspaceIndex = field(default_factory=WorkspaceIndex)
     crashed: set[IssueId] = field(default_factory=set)
     in_hand: Issue | None = None

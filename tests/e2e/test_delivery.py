@@ -139,7 +139,8 @@ async def survive(
     for kill in range(kills):
         async with start(FORGE_TOKEN=TOKEN) as daemon:
             await kill_at(daemon, STEPS[kill % len(STEPS)], luck)
-    async with start(FORGE_TOKEN=TOKEN):
+    async with start(FORGE_TOKEN=TOKEN) as daemon:
+        await daemon.line("daemon.started")
         await until_all_are_handed_off(place, names)
     forged.require_delivered(names)
 

@@ -354,6 +354,7 @@ keep() {
 
 # Forgets what was rescued in mirror $1 before $2, in Unix seconds.
 forget() {
+  [ -e "$1/sortie-made" ] || return 0
   export GIT_DIR="$1"
   g for-each-ref --format='%(creatordate:unix) %(refname)' refs/sortie/rescue/ |
     while read -r at ref; do
