@@ -84,7 +84,7 @@ def _without_url(
     repository: RepositorySettings, verify: VerifySettings, forge: ForgeSettings
 ) -> Iterator[Finding]:
     for name, block in (("repository", repository), ("verify", verify), ("forge", forge)):
-        if block.model_fields_set - {"url"}:
+        if block != type(block)():
             message = "means nothing without repository.url"
             yield Finding(path=(name,), message=message, severity="warning", needs=(_URL,))
 

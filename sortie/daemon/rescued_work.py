@@ -6,6 +6,7 @@ import os
 import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from tempfile import NamedTemporaryFile
 from typing import NamedTuple
 
@@ -58,29 +59,29 @@ def shown_work(options: RunOptions, kept: Kept) -> str:
 
 
 def restore(options: RunOptions, kept: Kept, directory: str, branch: str) -> None:
-    """Put rescued work into a clone of the repository as a branch. Raises SortieError."""
+    """Put rescued work into a repository as a branch. Raises SortieError."""
 
-    async def ask() -> bytes:
+    async def ask(*, thin: bool) -> bytes:
         async with _mirrors(options) as mirrors:
-            return await mirrors[kept.host].bundle(kept.work.ref, _environ(options))
+            return await mirrors[kept.host].bundle(kept.work.ref, _environ(options), thin=thin)
 
-    bundle = trio.run(ask)
-    with NamedTemporaryFile(prefix="sortie-rescued-") as file:
-        file.write(bundle)
-        file.flush()
-        command = ["git", "-C", directory, "bundle", "unbundle", file.name]
-        done = subprocess.run(command, capture_output=True, check=False)
-    if done.returncode:
-        said = " ".join(done.stderr.decode("utf-8", "replace").split())
-        raise SortieError(
-            f"{directory} cannot take the work: {said}; it needs to be a clone of the repository"
-            " that is up to date"
-        )
-    made = ["git", "-C", directory, "branch", "--", branch, kept.work.commit]
-    done = subprocess.run(made, capture_output=True, check=False)
-    if done.returncode:
-        said = " ".join(done.stderr.decode("utf-8", "replace").split())
-        raise SortieError(f"the branch {branch} could not be made: {said}")
+    fault: str | None = ""
+    for thin in (True, False):  # a clone that is not up to date needs all of it
+        with NamedTemporaryFile(prefix="sortie-rescued-") as file:
+            file.write(trio.run(partial(ask, thin=thin)))
+            file.flush()
+            if (fault := _git(directory, "bundle", "unbundle", file.name)) is None:
+                break
+    if fault is not None:
+        raise SortieError(f"{directory} cannot take the work: {fault}; it needs to be a repository")
+    if (fault := _git(directory, "branch", "--", branch, kept.work.commit)) is not None:
+        raise SortieError(f"the branch {branch} could not be made: {fault}")
+
+
+def _git(directory: str, *words: str) -> str | None:
+    """Run git in a person's repository; return what it complains of, None where it succeeds."""
+    done = subprocess.run(["git", "-C", directory, *words], capture_output=True, check=False)
+    return " ".join(done.stderr.decode("utf-8", "replace").split()) if done.returncode else None
 
 
 def _environ(options: RunOptions) -> dict[str, str]:

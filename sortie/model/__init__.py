@@ -5,9 +5,9 @@ from sortie.model.deliveries import (
     ChangedFile,
     CommandResult,
     Delivery,
-    Evidence,
     PullRequest,
     Stage,
+    VerificationResult,
 )
 from sortie.model.errors import (
     AgentError,
@@ -75,7 +75,7 @@ __all__ = [
     "GitError",
     "Stage",
     "PullRequest",
-    "Evidence",
+    "VerificationResult",
     "Delivery",
     "CommandResult",
     "ChangedFile",

@@ -45,7 +45,7 @@ class CommandResult(Struct, frozen=True, kw_only=True):
     tail: str = ""
 
 
-class Evidence(Struct, frozen=True, kw_only=True):
+class VerificationResult(Struct, frozen=True, kw_only=True):
     """What was checked at which commit, and with which result; the first failure is the last."""
 
     commit: str
@@ -110,7 +110,7 @@ class Delivery(Struct, frozen=True, kw_only=True):
     added: int = 0
     removed: int = 0
     files: tuple[ChangedFile, ...] = ()
-    evidence: Evidence | None = None
+    evidence: VerificationResult | None = None
     pull_request: PullRequest | None = None
 
     @property

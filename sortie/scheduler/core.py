@@ -202,7 +202,7 @@ class Scheduler:
                 | ev.ProcessLaunched()
                 | ev.AgentSessionKnown()
                 | ev.AgentActed()
-                | ev.DeliveryAdvanced()
+                | ev.DeliveryStepTaken()
             ):
                 progressed(state, event, now)
             case ev.SpendingReported():

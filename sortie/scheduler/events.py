@@ -125,7 +125,7 @@ class AgentActed(Struct, frozen=True):
     activity: Activity
 
 
-class DeliveryAdvanced(Struct, frozen=True):
+class DeliveryStepTaken(Struct, frozen=True):
     """The work of a run has come a step further; ``diff`` is what it changes, if that is new."""
 
     run_id: RunId
@@ -263,7 +263,7 @@ Event = (
     | AgentSessionKnown
     | SpendingReported
     | AgentActed
-    | DeliveryAdvanced
+    | DeliveryStepTaken
     | WorkspacesMeasured
     | UsageLimitMet
     | UsageLimitPassed

@@ -25,7 +25,7 @@ def progressed(
     | ev.ProcessLaunched
     | ev.AgentSessionKnown
     | ev.AgentActed
-    | ev.DeliveryAdvanced,
+    | ev.DeliveryStepTaken,
     now: float,
 ) -> None:
     """Take in a worker's report; one of a run whose claim is over changes nothing."""
@@ -51,7 +51,7 @@ def progressed(
             state.out.append(rec.RecordSession(run_id=run_id, session_id=session_id))
         case ev.AgentActed(run_id, activity):
             state.out.append(rec.RecordActivity(run_id=run_id, activity=activity))
-        case ev.DeliveryAdvanced(run_id, delivery, diff):
+        case ev.DeliveryStepTaken(run_id, delivery, diff):
             issue_id = claim.issue.id
             state.deliveries.pop(issue_id, None)
             if delivery.is_pending:

@@ -313,7 +313,7 @@ class RunDelivery:
         if delivery.stage is stage and diff is None and delivery == self.delivery:
             return
         self.delivery = known = replace(delivery, stage=stage)
-        await self._reporter.commit(ev.DeliveryAdvanced(self._job.run_id, known, diff))
+        await self._reporter.commit(ev.DeliveryStepTaken(self._job.run_id, known, diff))
         request = known.pull_request
         self._reporter.publish(
             facts.DeliveryAdvanced(

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import trio
 
-from sortie.model import CommandResult, Evidence
+from sortie.model import CommandResult, VerificationResult
 from sortie.model.texts import end_of
 from sortie.telemetry import facts
 from sortie.worker.context import Assignment, RunContext, RunReporter
@@ -26,7 +26,7 @@ async def verify(
     workspace: Workspace,
     commit: str,
     access: GitAccess,
-) -> Evidence:
+) -> VerificationResult:
     """Run the commands one after the other, up to the first that fails.
 
     Raises WorkspaceError and TransportError where they could not be run at all.
@@ -75,7 +75,7 @@ async def verify(
         if path != workspace.path:
             with trio.CancelScope(shield=True):
                 await repository.remove_clean_clone(workspace.key)
-    return Evidence(commit=commit, where=settings.where, commands=tuple(results))
+    return VerificationResult(commit=commit, where=settings.where, commands=tuple(results))
 
 
 async def secret_in(

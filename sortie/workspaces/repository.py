@@ -378,10 +378,12 @@ class Repository:
         """Return the commits of rescued work with what they change."""
         return await self._run("show rescued work", ("show_rescued", self.mirror, ref), env=env)
 
-    async def bundle(self, ref: str, env: Mapping[str, str]) -> bytes:
-        """Return rescued work as a bundle for a clone of the repository."""
+    async def bundle(self, ref: str, env: Mapping[str, str], *, thin: bool) -> bytes:
+        """Return rescued work as a bundle, a thin one for a clone that is up to date."""
         parts: list[bytes] = []
-        await self._read("pack rescued work", ("bundle", self.mirror, ref), env, parts.append)
+        await self._read(
+            "pack rescued work", ("bundle", self.mirror, ref, str(int(thin))), env, parts.append
+        )
         return b"".join(parts)
 
     async def _run(

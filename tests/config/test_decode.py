@@ -34,6 +34,35 @@ def test_defaults_are_those_of_the_contract() -> None:
         "workspace": {
             "root": f"/home/me/.local/state/sortie/workspaces/{digest}",
             "keep_unpushed_days": 14,
+            "keep_rescued_days": 30,
+            "max_bytes": 0,
+            "max_bytes_each": 0,
+        },
+        "repository": {
+            "url": None,
+            "base": None,
+            "branch": "sortie/{{ issue.identifier }}",
+            "credential": None,
+            "identity_file": None,
+            "submodules": False,
+            "lfs": False,
+            "author_name": "Sortie",
+            "author_email": "sortie@localhost",
+            "agent_pushes": False,
+            "leftovers": "commit",
+            "message": "{{ issue.identifier }}: {{ issue.title }}",
+            "no_change": "hold",
+        },
+        "verify": {"commands": (), "timeout": 600.0, "where": "clean", "rounds": 3},
+        "forge": {
+            "kind": "auto",
+            "endpoint": None,
+            "title": "{{ issue.identifier }}: {{ issue.title }}",
+            "body": None,
+            "draft": False,
+            "labels": (),
+            "reviewers": (),
+            "assignees": (),
         },
         "hooks": {
             "after_create": None,
@@ -164,8 +193,8 @@ def test_a_key_without_a_value_has_its_default() -> None:
 
 
 UNKNOWN_TOP = (
-    "known: agent, board, budget, db_path, file, history, hooks, isolation, logging, polling, "
-    "robot, server, token_rates, tracker, worker, workspace"
+    "known: agent, board, budget, db_path, file, forge, history, hooks, isolation, logging, "
+    "polling, repository, robot, server, token_rates, tracker, verify, worker, workspace"
 )
 
 BAD = {

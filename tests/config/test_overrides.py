@@ -26,7 +26,10 @@ def test_every_scalar_and_list_of_five_sections_can_be_overridden() -> None:
         "SORTIE_DB_PATH",
         "SORTIE_ISOLATION",
         "SORTIE_POLLING_INTERVAL_MS",
+        "SORTIE_WORKSPACE_KEEP_RESCUED_DAYS",
         "SORTIE_WORKSPACE_KEEP_UNPUSHED_DAYS",
+        "SORTIE_WORKSPACE_MAX_BYTES",
+        "SORTIE_WORKSPACE_MAX_BYTES_EACH",
         "SORTIE_WORKSPACE_ROOT",
         *(f"SORTIE_SERVER_{key}" for key in ("AUTH_TOKEN", "HOST", "PORT")),
         *(f"SORTIE_AGENT_{key}" for key in agent.split()),
@@ -212,7 +215,7 @@ def test_unknown_overrides_are_warned_about() -> None:
         "SORTIE_ATTEMPT": "1",
         "SORTIE_SSH_HOST": "h",
         "SORTIE_MY_TOKEN": "t",
-        "SORTIE_REPOSITORY": "r",
+        "SORTIE_REGISTRY": "r",
         "SORTIE_ROBOT_MODEL": "m",
     }
 

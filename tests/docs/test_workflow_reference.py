@@ -41,6 +41,7 @@ LOOKUPS = {
     "where the reference is the whole value": Lookup.WHOLE,
     "whole value, then as a path": Lookup.PATH,
     "nothing but a reference is accepted": Lookup.ONLY,
+    "a reference, or the word `tracker`": Lookup.ONLY_OR_TRACKER,
 }
 
 

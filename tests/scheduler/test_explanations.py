@@ -30,6 +30,7 @@ GATES = (
     "agent",
     "usage limit",
     "daily budget",
+    "workspace size",
     "slot",
     "state slot",
     "host slot",

@@ -36,7 +36,7 @@ def test_good_prompts_have_no_problems(source: str) -> None:
 
 
 INVALID = "prompt: not a valid template:"
-VARIABLES = "known: attempt, issue, run, workspace"
+VARIABLES = "known: attempt, issue, repository, run, workspace"
 FIELDS = (
     "known: assignee, blocked_by, branch_name, comments, created_at, description, id, identifier, "
     "issue_type, labels, parent, priority, state, title, updated_at, url"
@@ -89,7 +89,8 @@ BAD = {
         [
             'W:10:6: prompt: there is no "isue"; did you mean "issue"?',
             f'W:10:34: prompt: issue has no "x"; {FIELDS}',
-            'W:10:34: prompt: run has no "x"; known: is_continuation, max_turns, turn_number',
+            'W:10:34: prompt: run has no "x"; known: answer, is_continuation, max_turns, '
+            "turn_number",
         ],
     ),
     "syntax, a word too much": (

@@ -20,7 +20,11 @@ EXAMPLE = Path(__file__).parents[2] / "WORKFLOW.example.md"
 
 def loaded(path: Path) -> Workflow:
     """Load a workflow with the adapters there are."""
-    return load(path, schemas=schemas(), env={"HOME": "/home/me", "SORTIE_TOKEN": "token"})
+    return load(
+        path,
+        schemas=schemas(),
+        env={"HOME": "/home/me", "SORTIE_TOKEN": "token", "FORGE_TOKEN": "token-of-a-forge"},
+    )
 
 
 def models() -> Iterator[tuple[str, type[BaseModel]]]:

@@ -375,9 +375,14 @@ show_rescued() {
   g --git-dir="$1" log -p --no-color --no-ext-diff --no-textconv "$2^{commit}" --not --branches
 }
 
-# Writes a bundle of rescued work $2 in mirror $1.
+# Writes a bundle of rescued work $2 in mirror $1, without what branches of the remote have where $3
+# is 1.
 bundle() {
-  g --git-dir="$1" bundle create -q - "$2" --not --branches
+  if [ "$3" = 1 ]; then
+    g --git-dir="$1" bundle create -q - "$2" --not --branches
+  else
+    g --git-dir="$1" bundle create -q - "$2"
+  fi
 }
 
 task=$1
