@@ -6,7 +6,7 @@ from typing import Annotated
 
 from sortie.cli.arguments import OutputFormat, Source
 from sortie.cli.operator import IssueArgument
-from sortie.cli.output import Format, emit, emit_json, is_terminal, note
+from sortie.cli.output import Format, emit, emit_json, is_terminal, one_line
 from sortie.cli.parameters import option
 from sortie.model import RunId, SortieError
 
@@ -25,6 +25,7 @@ def diff(
     """Show what the work on an issue changes against its base, whether or not a daemon runs.
 
     It is what was delivered, or was about to be; what an agent has written since is not in it.
+    Above it stand branch, pull request and evidence, which git apply skips.
     """
     from sortie.cli.discovery import locate
     from sortie.store.readonly import read_diff_of, read_history
@@ -43,9 +44,9 @@ def diff(
         if output is Format.JSON:
             emit_json({"issue": row.issue, "run_id": row.run_id, "diff": text})
             return
-        for line in delivery_lines(delivery_view(row.delivery)):
-            note(line)
-        emit("".join(f"{_painted(line)}\n" for line in text.splitlines()))
+        # Above the first file, as a commit's message is: git apply and patch skip it.
+        about = [one_line(line) for line in delivery_lines(delivery_view(row.delivery))]
+        emit("".join(f"{line}\n" for line in [*about, "", *map(_painted, text.split("\n"))][:-1]))
         return
     of = f" of run {run}" if run else ""
     raise SortieError(f"no change of {issue}{of} is recorded; 'sortie history -i {issue}' has runs")

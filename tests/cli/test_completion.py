@@ -53,7 +53,7 @@ def test_another_shell_is_a_usage_error(cli: Cli) -> None:
 
 def test_commands_are_offered(tab: Cli) -> None:
     """What begins so is offered, and nothing else."""
-    assert sorted(offered(tab("re"))) == ["refresh", "render", "resume", "retry"]
+    assert sorted(offered(tab("re"))) == ["refresh", "render", "rescue", "resume", "retry"]
 
 
 @pytest.mark.parametrize(

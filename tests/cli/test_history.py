@@ -164,6 +164,7 @@ def test_programs_get_every_field(cli: Cli, here: Path) -> None:
         "files_changed": None,
         "uncommitted": None,
         "handed_off_at": None,
+        "delivery": None,
     }
     assert rows[1]["error_kind"] == "turn_failed"
     assert rows[2] == {
@@ -200,6 +201,7 @@ def test_programs_get_every_field(cli: Cli, here: Path) -> None:
         "files_changed": None,
         "uncommitted": None,
         "handed_off_at": None,
+        "delivery": None,
     }
 
 

@@ -16,8 +16,8 @@ from sortie.model import Spending
 from tests.cli.fake_daemon import STATE, FakeDaemon
 from tests.cli.test_explain import DOCUMENT
 from tests.cli.test_history import T, record
-from tests.cli.world import FIVE_MISTAKES, SOURCE, is_ours, write_issue
-from tests.store.records import an_issue, begin, end, spending
+from tests.cli.world import FIVE_MISTAKES, SOURCE, WORKFLOW, is_ours, write_issue
+from tests.store.records import a_delivery, an_issue, begin, delivery, end, spending
 from tests.telemetry.samples import RUN
 from tests.telemetry.transcripts.rig import Rig
 
@@ -50,6 +50,9 @@ status
 status --format json
 status --watch
 status --watch --format json
+diff A
+diff A --format json
+rescue list --workflow cloning.md --format json
 explain A
 explain A --format json
 open
@@ -75,7 +78,11 @@ def _world(here: Path, daemon: FakeDaemon) -> None:
     write_issue(here, "A")
     (here / "broken.md").write_text(FIVE_MISTAKES)
     used = spending(RUN, Spending(credits=0.5))
-    record(here, (T, [begin(RUN, an_issue("A")), used, end(RUN)]))
+    work = delivery(RUN, an_issue("A"), a_delivery(), "+ a line\n")
+    record(here, (T, [begin(RUN, an_issue("A")), used, work, end(RUN)]))
+    text = WORKFLOW.replace("work\n", f"work\nrepository: {{url: {here}}}\n")
+    (here / "cloning.md").write_text(text)
+    (here / "work").mkdir()
     rig = Rig(here)
     rig.begin()
     rig.end()

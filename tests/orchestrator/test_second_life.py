@@ -26,6 +26,7 @@ from sortie.scheduler import records as rec
 from sortie.scheduler.claims import HandingOff, Held, Waiting
 from sortie.scheduler.usage_limits import UsageLimit
 from tests.orchestrator.test_recovery import Heir, begun
+from tests.store.records import a_delivery, delivery
 from tests.worker.rig import issue
 
 TOLD_LATER = {"day", "spent_today"}
@@ -41,6 +42,7 @@ LEFT: list[Record] = [
     rec.RecordUnsaved(host="local", path="/w/O"),
     rec.RecordTurn(run_id=RunId("run-over"), issue_id=IssueId("over"), turn=2, sessions=3),
     rec.RecordSession(run_id=RunId("run-over"), session_id="s-1"),
+    delivery("run-over", issue("over"), a_delivery()),
     rec.RecordSpending(run_id=RunId("run-over"), spent=Spending(output_tokens=7, credits=0.5)),
     rec.RecordExit(run_id=RunId("run-over"), status=RunStatus.SUCCEEDED, turns=2),
     rec.RecordComment(
@@ -135,6 +137,7 @@ async def test_all_that_is_recorded_is_remembered(clock: MockClock) -> None:
             host="local", agent="fake", workspace="/w/O", session_id="s-1"
         )
     }
+    assert memory.deliveries == {IssueId("over"): a_delivery()}
     assert memory.crashed == {IssueId("crashed")}
 
 

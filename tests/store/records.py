@@ -7,19 +7,27 @@ from datetime import UTC, datetime, timedelta, timezone
 from sortie.model import (
     Activity,
     Blocker,
+    ChangedFile,
+    CommandResult,
     Comment,
+    Delivery,
+    Finish,
     Issue,
     IssueId,
     KnownWorkspace,
+    PullRequest,
     RunId,
     RunStatus,
     Spending,
+    Stage,
     Streak,
     Trigger,
+    VerificationResult,
     WaitKind,
 )
 from sortie.scheduler.records import (
     RecordActivity,
+    RecordDelivery,
     RecordExit,
     RecordRetry,
     RecordRun,
@@ -28,6 +36,45 @@ from sortie.scheduler.records import (
     RecordTurn,
     RecordWorkspace,
 )
+
+
+def a_delivery(stage: Stage = Stage.PROVEN, **changes: object) -> Delivery:
+    """What became of some work."""
+    values: dict[str, object] = {
+        "branch": "sortie/A",
+        "base": "main",
+        "host": "local",
+        "stage": stage,
+        "finish": Finish.DONE,
+        "began_at": "a" * 40,
+        "head": "b" * 40,
+        "tree": "c" * 40,
+        "files_changed": 1,
+        "added": 2,
+        "removed": 1,
+        "files": (ChangedFile(path="a.py", added=2, removed=1), ChangedFile(path="b.png")),
+        "evidence": VerificationResult(
+            commit="b" * 40,
+            where="clean",
+            commands=(CommandResult(command="make", ok=True, status="exit 0", seconds=0.5),),
+        ),
+        "pull_request": PullRequest(
+            id="PR_7",
+            number=7,
+            url="https://forge.example/team/thing/pulls/7",
+            state="open",
+            branch="sortie/A",
+            base="main",
+            title="A: do it",
+        ),
+    }
+    return Delivery(**(values | changes))  # type: ignore[arg-type]
+
+
+def delivery(run: str, issue: Issue, work: Delivery, diff: str | None = None) -> RecordDelivery:
+    """Record how far the work of a run has come."""
+    return RecordDelivery(run_id=RunId(run), issue_id=issue.id, delivery=work, diff=diff)
+
 
 T0 = 1_700_000_000.25
 """A time of the wall clock, in Unix seconds."""
