@@ -18,7 +18,8 @@ from sortie.model.git_urls import GitUrl, parse_git_url
 from sortie.orchestrator.guarded_tracker import progress
 from sortie.transports import Transport
 from sortie.worker import RemoteRepository
-from sortie.workspaces.repository import GitAccess, Repository, RepositoryOptions
+from sortie.workspaces.git_values import GitAccess, RepositoryOptions
+from sortie.workspaces.repository import Repository
 
 _SSH = "ssh -oBatchMode=yes -oConnectTimeout=30 -oStrictHostKeyChecking=accept-new"
 

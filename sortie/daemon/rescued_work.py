@@ -19,7 +19,9 @@ from sortie.model import LOCAL, SortieError, TransportError
 from sortie.model.git_urls import parse_git_url
 from sortie.workspaces import helper_env
 from sortie.workspaces.environment import Secrets
-from sortie.workspaces.repository import Repository, RepositoryOptions, Rescued
+from sortie.workspaces.git_values import RepositoryOptions, Rescued
+from sortie.workspaces.repository import Repository
+from sortie.workspaces.rescues import Rescues
 
 
 class Kept(NamedTuple):
@@ -38,7 +40,7 @@ def rescued_work(options: RunOptions) -> tuple[list[Kept], list[str]]:
         async with _mirrors(options) as mirrors:
             for host, mirror in mirrors.items():
                 try:
-                    rescued = await mirror.rescued(_environ(options))
+                    rescued = await Rescues(mirror).listed(_environ(options))
                 except (TransportError, SortieError) as exc:
                     faults.append(f"{host}: {exc}")
                     continue
@@ -53,7 +55,7 @@ def shown_work(options: RunOptions, kept: Kept) -> str:
 
     async def ask() -> str:
         async with _mirrors(options) as mirrors:
-            return await mirrors[kept.host].show_rescued(kept.work.ref, _environ(options))
+            return await Rescues(mirrors[kept.host]).show(kept.work.ref, _environ(options))
 
     return trio.run(ask)
 
@@ -63,7 +65,9 @@ def restore(options: RunOptions, kept: Kept, directory: str, branch: str) -> Non
 
     async def ask(*, thin: bool) -> bytes:
         async with _mirrors(options) as mirrors:
-            return await mirrors[kept.host].bundle(kept.work.ref, _environ(options), thin=thin)
+            return await Rescues(mirrors[kept.host]).bundle(
+                kept.work.ref, _environ(options), thin=thin
+            )
 
     fault: str | None = ""
     for thin in (True, False):  # a clone that is not up to date needs all of it

@@ -14,6 +14,7 @@ from sortie.scheduler import events as ev
 from sortie.telemetry.log.structlog_alone import structlog
 from sortie.transports import Script
 from sortie.worker import RunContext
+from sortie.workspaces.rescues import Rescues
 
 MEASURE_PERIOD = 60.0
 """Seconds from the end of one look to the beginning of the next."""
@@ -78,7 +79,7 @@ async def forget_rescued(contexts: RunContexts, wall: Callable[[], float]) -> No
                 continue
             try:
                 repository = context.remote.at(await _root(context))
-                forgotten = await repository.forget_rescued(before, _environ(context))
+                forgotten = await Rescues(repository).forget(before, _environ(context))
             except SortieError as exc:
                 log.debug("rescues.not_forgotten", host=host, error=str(exc))
                 continue

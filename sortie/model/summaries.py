@@ -12,7 +12,8 @@ class RunSummary(Struct, frozen=True, kw_only=True):
     is checked out. ``commits`` counts those of this run, ``files_changed`` the files that it has
     changed, committed or not, and ``uncommitted`` the files that are in no commit as they are.
     ``subjects`` are the first lines of the newest commits and ``git_error`` says why git could
-    not be asked; both are given when the run ends, and not recorded.
+    not be asked. ``pull_request`` is the address of the one that the work is in, and ``opened``
+    tells that this run has opened it. These four are given when the run ends, and not recorded.
     """
 
     answer: str | None = None
@@ -23,6 +24,8 @@ class RunSummary(Struct, frozen=True, kw_only=True):
     uncommitted: int | None = None
     subjects: tuple[str, ...] = ()
     git_error: str | None = None
+    pull_request: str | None = None
+    opened: bool = False
 
 
 NO_SUMMARY = RunSummary()

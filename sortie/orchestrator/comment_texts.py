@@ -37,6 +37,8 @@ def comment_on_end(report: RunReport, workspace: KnownWorkspace | None = None) -
     """Say how a run ended, what the agent said last, and where its work is."""
     summary = report.summary
     parts = [_headline(report)]
+    if summary.pull_request:
+        parts.append(f"Pull request: {summary.pull_request}")
     if summary.answer:
         parts += ["What the agent said last:", _quoted(cut(summary.answer, COMMENT_ANSWER_LIMIT))]
     parts += _git(summary)

@@ -121,7 +121,8 @@ def _comment(state: SchedulerState, claim: Worked, report: RunReport) -> None:
         return  # it goes on
     here = [known for known in state.workspaces.of(claim.issue.id) if known.host == claim.host]
     place = here[-1] if here else None
-    if isinstance(report.end, Finished) and state.policy.comment_on_completion:
+    is_told = state.policy.comment_on_completion or report.summary.opened
+    if isinstance(report.end, Finished) and is_told:
         state.out.append(PostComment(claim.run_id, claim.issue, "completion", report, place))
     elif isinstance(report.end, Failed) and state.policy.comment_on_failure:
         state.out.append(PostComment(claim.run_id, claim.issue, "failure", report, place))

@@ -19,6 +19,7 @@ from sortie.telemetry import Publish, facts
 from sortie.worker.context import Assignment, RunContext
 from sortie.worker.environment import RunEnvironment
 from sortie.workspaces import Workspace, Workspaces, workspace_key
+from sortie.workspaces.rescues import Rescues
 
 
 def removal_cookie(known: KnownWorkspace) -> RunId:
@@ -53,7 +54,7 @@ async def rescue_work(
         path, env = known.path, removal.environment.for_git()
         try:
             repository = remote.at(os.path.dirname(path))
-            refs = await repository.rescue(path, workspace_key(known.identifier), env)
+            refs = await Rescues(repository).rescue(path, workspace_key(known.identifier), env)
         except GitError as exc:
             if found := await removal.environment.unsaved_work(path):
                 raise UnsavedWorkError(context.redact(f"{found}; {exc}")) from exc

@@ -21,7 +21,8 @@ from sortie.trackers import Tracker
 from sortie.transports import Transport
 from sortie.workflow.prompts import Prompt
 from sortie.workspaces import Secrets, Workspaces
-from sortie.workspaces.repository import GitAccess, Repository
+from sortie.workspaces.git_values import GitAccess
+from sortie.workspaces.repository import Repository
 
 
 class Assignment(Struct, frozen=True, kw_only=True):

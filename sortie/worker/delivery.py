@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 from msgspec.structs import replace
 
-from sortie.forges import CommitState, CommitStatus, Forge, Proposal
+from sortie.forges import CommitState, CommitStatus
 from sortie.model import (
     Delivery,
     ErrorKind,
@@ -21,13 +21,10 @@ from sortie.model import (
     Finish,
     Finished,
     Issue,
-    LostAnswer,
-    PullRequest,
     RunEnd,
     Stage,
     TemplateError,
     TrackerError,
-    TrackerErrorKind,
     TransportError,
     WorkspaceError,
 )
@@ -36,15 +33,19 @@ from sortie.scheduler import events as ev
 from sortie.telemetry import facts
 from sortie.worker.context import Assignment, RemoteRepository, RunContext, RunReporter
 from sortie.worker.environment import RunEnvironment
+from sortie.worker.faults import (
+    about_leftovers,
+    about_push,
+    about_secret,
+    about_size,
+    about_verification,
+)
 from sortie.worker.outcome import Abandoned
-from sortie.worker.proposal import Words, proposal_of
+from sortie.worker.proposal import Words, proposal_of, proposed
 from sortie.worker.verification import secret_in, verify
 from sortie.workflow.prompts import Checkout
 from sortie.workspaces import Workspace
-from sortie.workspaces.repository import Changes, Moved, Standing
-
-NAMED = 20
-"""Files that are named to an agent."""
+from sortie.workspaces.git_values import Changes, Moved, Standing
 
 VERIFY_STATUS = "sortie/verify"
 """The name under which a forge is told what was verified."""
@@ -81,6 +82,7 @@ class RunDelivery:
         self._environment = RunEnvironment(job, context, workspace)
         self._words = Words(job, context, workspace)
         self.rounds = 0
+        self.opened = False
         self.delivery: Delivery | None = None
         self.checkout: Checkout | None = None
 
@@ -169,19 +171,11 @@ class RunDelivery:
             env,
             may=may,
         )
-        if left.large:
-            return f"These files are too large to be committed:\n{_listed(left.large)}\n" + (
-                "Remove them, or have git ignore them."
-            )
-        if left.paths and not may:
-            return f"These files are in no commit:\n{_listed(left.paths)}\n" + (
-                "Commit what belongs to the work, and remove the rest or have git ignore it."
-            )
+        if (fault := about_leftovers(left, may=may)) is not None:
+            return fault
         changes = await self._repository.changes(left.head, env)
-        if changes.large:
-            return "These files in your commits are too large to be pushed:\n" + (
-                f"{_listed(changes.large)}\nTake them out of the commits of this branch."
-            )
+        if (fault := about_size(changes)) is not None:
+            return fault
         self.delivery = self._with(changes, left.head)
         if not changes.files:
             return None
@@ -218,16 +212,10 @@ class RunDelivery:
                 await self._remote.access(),
             )
             known = self.delivery = replace(known, evidence=evidence)
-            if not evidence.ok:
-                failed = evidence.commands[-1]
-                where = "in a clean clone of your commit" if evidence.where == "clean" else "here"
-                return f"This command was run {where}, and failed ({failed.status}):\n\n" + (
-                    f"{failed.command}\n\nThe end of its output:\n\n{failed.tail}\n\nMend it."
-                )
+            if (fault := about_verification(evidence)) is not None:
+                return fault
         if (place := await secret_in(self._context, self._repository, env, head)) is not None:
-            return f"A secret stands in your commits, in {place}. Take it out of all of them: " + (
-                "rewrite the commits of this branch, as what is pushed can be read for ever."
-            )
+            return about_secret(place)
         diff = self._context.redact(await self._repository.diff(head, env, DIFF_LIMIT))
         await self._record(known, Stage.PROVEN, diff)
         return None
@@ -240,7 +228,8 @@ class RunDelivery:
         if what == "handoff" or end.finish is Finish.LEFT_ACTIVE:
             return end
         if what == "hold":
-            message = f"nothing differs from {self._repository.base}: {end.reason or 'no reason'}"
+            why = f"; the agent says: {end.reason}" if end.reason else ""
+            message = f"the run has changed nothing against {self._repository.base}{why}"
             return Failed(kind=ErrorKind.NO_CHANGE, message=message)
         moved = await self._context.tracker.transition(issue, what)
         self._reporter.tell(ev.IssueMoved(self._job.run_id, moved, by_us=True))
@@ -266,10 +255,7 @@ class RunDelivery:
                 env,
                 new=False,
             )
-            return (
-                f"Somebody has pushed to {known.branch} meanwhile (commit {moved.tip[:12]}). "
-                + (f"Merge origin/{known.branch} into your branch, and solve what conflicts.")
-            )
+            return about_push(moved, known.branch)
         await self._record(known, Stage.PUSHED)
         return None
 
@@ -283,7 +269,7 @@ class RunDelivery:
         pull_request = None
         if forge is not None:
             proposal = await proposal_of(self._words, known, issue, answer)
-            pull_request = await _proposed(forge, proposal)
+            pull_request, self.opened = await proposed(forge, proposal)
             if known.evidence is not None and known.evidence.commands:
                 count = len(known.evidence.commands)
                 status = CommitStatus(
@@ -327,23 +313,3 @@ class RunDelivery:
                 pull_request=None if request is None else request.url,
             )
         )
-
-
-async def _proposed(forge: Forge, proposal: Proposal) -> PullRequest:
-    """Return the one open pull request of a branch, as the proposal has it."""
-    for last in (False, True):
-        if (found := await forge.find(proposal.branch)) is not None:
-            return await forge.update(found, proposal)
-        try:
-            return await forge.open(proposal)
-        except TrackerError as exc:
-            may_be_there = isinstance(exc, LostAnswer) or exc.kind is TrackerErrorKind.CONFLICT
-            if last or not may_be_there:
-                raise
-    raise AssertionError
-
-
-def _listed(paths: tuple[str, ...]) -> str:
-    lines = [f"- {path}" for path in paths[:NAMED]]
-    more = len(paths) - NAMED
-    return "\n".join([*lines, *([f"- and {more} more"] if more > 0 else [])])

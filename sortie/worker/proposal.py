@@ -5,14 +5,23 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 
-from sortie.forges import Proposal
-from sortie.model import Delivery, Issue, TemplateError, cut
+from sortie.forges import Forge, Proposal
+from sortie.model import (
+    Delivery,
+    Issue,
+    LostAnswer,
+    PullRequest,
+    TemplateError,
+    TrackerError,
+    TrackerErrorKind,
+    cut,
+)
 from sortie.model.texts import NOT_ON_A_LINE
 from sortie.worker.context import Assignment, RunContext
 from sortie.workflow.prompts import Checkout, Prompt, PromptContext
 from sortie.workflow.renderer import render
 from sortie.workspaces import Workspace
-from sortie.workspaces.repository import valid_branch
+from sortie.workspaces.git_values import valid_branch
 
 TITLE_LIMIT = 200
 BODY_LIMIT = 30_000
@@ -123,3 +132,17 @@ def evidence_lines(delivery: Delivery) -> Iterator[str]:
         f" {result.seconds:.1f} s"
         for result in evidence.commands
     )
+
+
+async def proposed(forge: Forge, proposal: Proposal) -> tuple[PullRequest, bool]:
+    """Return the one open pull request of a branch, brought up to date, and whether it is new."""
+    for last in (False, True):
+        if (found := await forge.find(proposal.branch)) is not None:
+            return await forge.update(found, proposal), last
+        try:
+            return await forge.open(proposal), True
+        except TrackerError as exc:
+            may_be_there = isinstance(exc, LostAnswer) or exc.kind is TrackerErrorKind.CONFLICT
+            if last or not may_be_there:
+                raise
+    raise AssertionError

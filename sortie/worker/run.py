@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
 import trio
+from msgspec.structs import replace
 
 from sortie.agents import Session
 from sortie.config.token_rates import TokenRates
@@ -26,7 +27,6 @@ from sortie.model import (
     TransportError,
     TurnOutcome,
     WorkspaceError,
-    cut,
 )
 from sortie.scheduler import events as ev
 from sortie.telemetry import facts
@@ -43,23 +43,19 @@ from sortie.worker.environment import RunEnvironment
 from sortie.worker.in_progress import InProgressMove
 from sortie.worker.outcome import (
     Abandoned,
-    AgentStatus,
     after_turn,
-    host_error_behind,
     workspace_needed,
 )
 from sortie.worker.prompt import prompt_for
 from sortie.worker.reread import Reread, reread
 from sortie.worker.session import SessionLifetime
+from sortie.worker.status_file import read_status
 from sortie.worker.summary import summary_of, work_done
 from sortie.worker.turn import take_turn
 from sortie.worker.turn_events import TurnRequest
 from sortie.worker.usage import RunUsage
 from sortie.workspaces import GitWork, Workspace, workspace_key
-from sortie.workspaces.repository import agent_variables
-
-UNKNOWN_STATUS_LIMIT = 100
-"""Characters of a status file's first line that are shown where it means nothing."""
+from sortie.workspaces.git_values import agent_variables
 
 
 class Run:
@@ -88,7 +84,12 @@ class Run:
     @property
     def summary(self) -> RunSummary:
         """What the run has left, as far as it is known."""
-        return summary_of(self.activity, self.git)
+        summary = summary_of(self.activity, self.git)
+        done = None if self.delivery is None else self.delivery.delivery
+        if self.delivery is None or done is None or done.pull_request is None:
+            return summary
+        url, opened = done.pull_request.url, self.delivery.opened
+        return replace(summary, pull_request=url, opened=opened)
 
     @property
     def _is_plain(self) -> bool:
@@ -328,7 +329,9 @@ class Run:
         )
         end = await self.move.beside(self.issue, lambda: take_turn(turn, session))
         self.completed = end.result.outcome is TurnOutcome.COMPLETED
-        status = await self._status(workspace, needed=self.completed)
+        status = await read_status(
+            self.job.run_id, self.context, self.reporter, workspace, needed=self.completed
+        )
         if status is None and not self.completed:
             return after_turn(end.result, None, read=None, error=end.error, began=began)
         # Also where a word ends the run: what the agent itself changed must not look like a
@@ -341,30 +344,3 @@ class Run:
             if status is None and self.reporter.is_active(read.issue):
                 return None
         return after_turn(end.result, status, read=read)
-
-    async def _status(self, workspace: Workspace, *, needed: bool) -> AgentStatus | None:
-        """Read and remove what the agent left in ``.sortie/status``.
-
-        Where it is needed, raises Abandoned when its host is lost: the word may be one that ends
-        the run.
-        """
-        try:
-            text = await self.context.workspaces.read_status(workspace.path)
-        except (WorkspaceError, TransportError) as exc:
-            if needed and host_error_behind(exc) is not None:
-                raise Abandoned(ErrorKind.WORKSPACE_ERROR, str(exc)) from exc
-            text = f"(unreadable: {exc})"
-        if text is None:
-            return None
-        text = self.context.redact(text)
-        status = AgentStatus.of(text)
-        first_line = text.strip().partition("\n")[0].rstrip()
-        self.reporter.publish(
-            facts.StatusFileRead(
-                run_id=self.job.run_id,
-                word=cut(first_line, UNKNOWN_STATUS_LIMIT) if status is None else status.word.value,
-                known=status is not None,
-                reason=status.reason if status is not None else "",
-            )
-        )
-        return status

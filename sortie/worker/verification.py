@@ -13,7 +13,8 @@ from sortie.telemetry import facts
 from sortie.worker.context import Assignment, RunContext, RunReporter
 from sortie.worker.environment import RunEnvironment
 from sortie.workspaces import HookOutcome, Workspace, run_hook
-from sortie.workspaces.repository import GitAccess, Repository
+from sortie.workspaces.git_values import GitAccess
+from sortie.workspaces.repository import Repository
 
 TAIL_LIMIT = 3000
 """Characters of a command's output that are kept, and told to the agent."""

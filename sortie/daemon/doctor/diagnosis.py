@@ -13,6 +13,7 @@ from sortie.config.settings import Settings
 from sortie.daemon.doctor.agent import agent_checks, key_values
 from sortie.daemon.doctor.checkup import Diagnosis, Tell, run_checks, skipped, without_secrets
 from sortie.daemon.doctor.machine import machine_checks
+from sortie.daemon.doctor.repository import look_at_repository
 from sortie.daemon.doctor.tracker import look_at_tracker
 from sortie.daemon.guards import expected_failures
 from sortie.daemon.options import RunOptions
@@ -121,6 +122,8 @@ async def _look(options: RunOptions, workflow: Workflow, tell: Tell) -> None:
     try:
         await run_checks("machine", machine_checks(settings, transport, helpers), tell)
         await run_checks("agent", agent_checks(settings, transport, environ), tell)
+        if not settings.worker.ssh_hosts:  # they fetch it by themselves
+            await look_at_repository(settings, transport, environ, tell)
     finally:
         await transport.close()
     await _look_at_some(settings.worker.ssh_hosts, options, workflow, tell)

@@ -66,14 +66,19 @@ mirror() {
   remote fetch -q --prune --no-write-fetch-head --no-recurse-submodules -- "$2" \
     '+refs/heads/*:refs/heads/*' '+refs/tags/*:refs/tags/*'
   base=$4
-  if [ -z "$base" ]; then
-    base=$(remote ls-remote --symref -- "$2" HEAD | sed -n 's#^ref: refs/heads/\(.*\)	HEAD$#\1#p')
-    [ -n "$base" ] || fail 'the remote has no default branch; set repository.base'
-  fi
+  [ -n "$base" ] || base=$(default_branch "$2")
   g rev-parse -q --verify "refs/heads/$base^{commit}" >/dev/null ||
     fail "the remote has no branch $base; push a first commit, or set repository.base"
   g symbolic-ref HEAD "refs/heads/$base"
   printf 'base %s\n' "$base"
+}
+
+# Prints the default branch of remote $1.
+default_branch() {
+  head=$(remote ls-remote --symref -- "$1" HEAD)
+  name=$(printf '%s\n' "$head" | sed -n 's#^ref: refs/heads/\(.*\)	HEAD$#\1#p')
+  [ -n "$name" ] || fail 'the remote has no default branch; set repository.base'
+  printf '%s\n' "$name"
 }
 
 # Notes in mirror $1 what stands checked out in workspace $2 as the work under key $3.

@@ -12,14 +12,9 @@ import trio
 from sortie.model import GitError
 from sortie.model.git_urls import parse_git_url
 from sortie.transports import Transport
-from sortie.workspaces.repository import (
-    GitAccess,
-    Leftovers,
-    Moved,
-    Repository,
-    RepositoryOptions,
-    Standing,
-)
+from sortie.workspaces.git_values import GitAccess, Leftovers, Moved, RepositoryOptions, Standing
+from sortie.workspaces.repository import Repository
+from sortie.workspaces.rescues import Rescues
 from tests.workspaces.remotes import ENV, commit, git, make_remote
 
 NOBODY = GitAccess()
@@ -295,7 +290,7 @@ async def test_nothing_that_a_workspace_names_is_run(rig: Rig, name: str) -> Non
     rig.repository = rig.again()
     Path(path, "more.txt").write_text("more\n")
     _, standing = await rig.work()
-    kept = await rig.repository.rescue(path, "T-1", ENV)
+    kept = await Rescues(rig.repository).rescue(path, "T-1", ENV)
 
     assert not list(rig.root.glob("sprung*"))
     assert "left.txt" in left.paths
@@ -362,7 +357,7 @@ async def test_work_that_is_nowhere_else_is_rescued(rig: Rig) -> None:
     await rig.leftovers(path)
     await rig.repository.push(pushed, "sortie/T-1", None, NOBODY, ENV)
     await rig.work("T-2", "sortie/T-2")
-    none = await rig.repository.rescue(path, "T-1", ENV)
+    none = await Rescues(rig.repository).rescue(path, "T-1", ENV)
     await rig.work()
     git(path, "checkout", "-q", "-b", "other")
     other = commit(path, "c", "3\n")
@@ -371,8 +366,8 @@ async def test_work_that_is_nowhere_else_is_rescued(rig: Rig) -> None:
     git(path, "stash")
     Path(path, "left").write_text("left\n")
 
-    kept = await rig.repository.rescue(path, "T-1", ENV)
-    listed = await rig.repository.rescued(ENV)
+    kept = await Rescues(rig.repository).rescue(path, "T-1", ENV)
+    listed = await Rescues(rig.repository).listed(ENV)
 
     assert none == ()
     assert set(kept) == {
@@ -382,8 +377,8 @@ async def test_work_that_is_nowhere_else_is_rescued(rig: Rig) -> None:
     }
     assert {found.run for found in listed} == {"run-1", "run-1.other", "run-1.stash"}
     assert other in {found.commit for found in listed}
-    assert await rig.repository.forget_rescued(0, ENV) == ()
-    assert len(await rig.repository.forget_rescued(2**40, ENV)) == 3
+    assert await Rescues(rig.repository).forget(0, ENV) == ()
+    assert len(await Rescues(rig.repository).forget(2**40, ENV)) == 3
 
 
 async def test_objects_are_seen_whole(rig: Rig) -> None:

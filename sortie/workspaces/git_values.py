@@ -1,0 +1,226 @@
+"""What git is asked about a repository, and how its answers are read; pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from sortie.model import ChangedFile, GitError, cut
+from sortie.model.git_urls import GitUrl
+from sortie.model.hiding import repr_without
+from sortie.model.texts import NOT_ON_A_LINE, end_of
+
+_FAULT_LIMIT = 600
+_BAD_IN_REF = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]+|\.\.+|@\{|//+")
+_OVERLAP = 16384
+_PIECE = 1 << 20
+
+
+class RepositoryOptions(Struct, frozen=True, kw_only=True):
+    """What of the settings matters to git."""
+
+    base: str | None = None
+    submodules: bool = False
+    lfs: bool = False
+    author_name: str = "Sortie"
+    author_email: str = "sortie@localhost"
+
+
+class GitAccess(Struct, frozen=True, kw_only=True):
+    """How git reaches the remote: name and password over HTTP, a command for SSH."""
+
+    username: str = ""
+    password: str = ""
+    ssh_command: str = ""
+
+    __repr__ = repr_without("password")
+
+
+class Standing(Struct, frozen=True, kw_only=True):
+    """How the work in a workspace stands when a run begins.
+
+    ``tip`` is the branch's commit at the remote, None where it is not there; ``behind`` counts the
+    commits of the base, and ``unmerged`` those of the branch at the remote, that the work lacks.
+    """
+
+    head: str
+    tip: str | None = None
+    behind: int = 0
+    unmerged: int = 0
+
+
+class Leftovers(Struct, frozen=True, kw_only=True):
+    """The work of a workspace as a commit; ``paths`` are files that were in none, and ``large``
+    those that are too large for one."""
+
+    head: str
+    paths: tuple[str, ...] = ()
+    large: tuple[str, ...] = ()
+    broken: bool = False
+
+
+class Changes(Struct, frozen=True, kw_only=True):
+    """What the commits of a work change against the base."""
+
+    tree: str
+    base_commit: str
+    commits: int
+    behind: int
+    files: tuple[ChangedFile, ...]
+    large: tuple[str, ...] = ()
+
+
+class Moved(Struct, frozen=True):
+    """Others have pushed to the branch: it is at this commit now."""
+
+    tip: str
+
+
+class Rescued(Struct, frozen=True, kw_only=True):
+    """Work that was kept when its workspace was removed; ``at`` is in Unix seconds."""
+
+    commit: str
+    at: int
+    ref: str
+    issue: str
+    run: str
+    subject: str
+
+
+def valid_branch(text: str) -> str:
+    """Return a text as a branch name that git takes. Raises ValueError where nothing is left.
+
+    What git forbids becomes ``-``: https://git-scm.com/docs/git-check-ref-format
+    """
+    parts = []
+    for part in _BAD_IN_REF.sub("-", text.strip()).split("/"):
+        plain = part.strip("-").lstrip(".").rstrip(".") or ""
+        while plain.endswith(".lock"):
+            plain = plain.removesuffix(".lock").rstrip(".")
+        if plain:
+            parts.append(plain)
+    name = "/".join(parts)[:200].rstrip("/.")
+    if not name or name == "@":
+        raise ValueError(f"{text!r} leaves no name of a branch")
+    return name
+
+
+def ref_key(workspace_key: str) -> str:
+    """Return the key of a workspace as a part of a ref."""
+    return workspace_key.replace("%", "%25").replace(".", "%2E")
+
+
+def key_of_ref(part: str) -> str:
+    """Return the key of a workspace that a part of a ref stands for."""
+    return part.replace("%2E", ".").replace("%25", "%")
+
+
+def agent_variables(url: GitUrl, access: GitAccess) -> dict[str, str]:
+    """Return the variables with which an agent's own git may push."""
+    if not access.password:
+        return {"GIT_SSH_COMMAND": access.ssh_command} if access.ssh_command else {}
+    helper = (
+        '!f() { [ "$1" != get ] || printf "username=%s\\npassword=%s\\n"'
+        ' "$SORTIE_GIT_USERNAME" "$SORTIE_GIT_PASSWORD"; }; f'
+    )
+    return {
+        "GIT_CONFIG_COUNT": "2",
+        "GIT_CONFIG_KEY_0": "credential.helper",
+        "GIT_CONFIG_VALUE_0": "",
+        "GIT_CONFIG_KEY_1": f"credential.{url.root}.helper",
+        "GIT_CONFIG_VALUE_1": helper,
+        "SORTIE_GIT_USERNAME": access.username,
+        "SORTIE_GIT_PASSWORD": access.password,
+    }
+
+
+def git_variables(url: GitUrl, access: GitAccess | None) -> dict[str, str]:
+    """Return what the script needs of the access to a remote."""
+    if access is None:
+        return {}
+    found = {
+        "SORTIE_GIT_USERNAME": access.username,
+        "SORTIE_GIT_PASSWORD": access.password,
+        "SORTIE_GIT_ROOT": url.root if url.is_http else "",
+        "SORTIE_GIT_SSH": access.ssh_command,
+    }
+    return {name: value for name, value in found.items() if value}
+
+
+def complaint_in(complaint: bytes) -> str:
+    """Return what git complained of on one line; its last lines say what for."""
+    lines = [line.strip() for line in complaint.decode("utf-8", "replace").splitlines()]
+    told = "; ".join(line for line in lines if line and not line.startswith("hint:"))
+    return end_of(NOT_ON_A_LINE.sub("\ufffd", told), _FAULT_LIMIT) or "git said nothing"
+
+
+def known_in(said: str) -> dict[str, str]:
+    """Return what an answer tells, by the first word of each line."""
+    return dict(line.partition(" ")[::2] for line in said.splitlines())
+
+
+def all_in(said: str, word: str) -> tuple[str, ...]:
+    """Return the rest of each line that begins with a word."""
+    lines = (line.partition(" ") for line in said.splitlines())
+    return tuple(rest for first, _, rest in lines if first == word)
+
+
+def shown_path(path: str) -> str:
+    """Return a path as it may be shown: on one line, cut where it is long."""
+    return cut(NOT_ON_A_LINE.sub("\ufffd", path), 1000)
+
+
+def changed_file(text: str) -> ChangedFile:
+    """Read a line of ``git diff --numstat``."""
+    added, removed, path = text.split("\t", 2) if text.count("\t") >= 2 else ("-", "-", text)
+    return ChangedFile(
+        path=shown_path(path),
+        added=int(added) if added.isdigit() else None,
+        removed=int(removed) if removed.isdigit() else None,
+    )
+
+
+def rescued_in(line: str) -> Rescued:
+    """Read a line about rescued work."""
+    commit, at, ref, subject = [*line.split(" ", 3), "", "", ""][:4]
+    issue, _, run = ref.removeprefix("refs/sortie/rescue/").partition("/")
+    return Rescued(
+        commit=commit,
+        at=int(at) if at.isdigit() else 0,
+        ref=ref,
+        issue=key_of_ref(issue),
+        run=run,
+        subject=shown_path(subject),
+    )
+
+
+class ObjectReader:
+    """Reads what ``git cat-file --batch`` writes: a line of id, type and size, then the content."""
+
+    def __init__(self, take: Callable[[str, bytes], None]) -> None:
+        self._take = take
+        self._rest = b""
+        self._left = 0
+        self._id = ""
+        self._before = b""
+
+    def feed(self, chunk: bytes) -> None:
+        """Read on. Raises GitError for what git does not write."""
+        rest = self._rest + chunk
+        while rest:
+            if self._left:
+                piece = rest[: min(self._left, _PIECE)]
+                rest, self._left = rest[len(piece) :], self._left - len(piece)
+                self._take(self._id, self._before + piece)
+                self._before = (self._before + piece)[-_OVERLAP:]
+                continue
+            line, end, behind = rest.partition(b"\n")
+            if not end:
+                break
+            rest, words = behind, line.split(b" ")
+            if len(words) != 3:
+                raise GitError("could not read the commits: git wrote something unexpected")
+            self._id, self._left, self._before = words[0].decode(), int(words[2]) + 1, b""
+        self._rest = rest

@@ -1,0 +1,71 @@
+"""Work that is kept in a mirror when its workspace is removed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sortie.model import GitError
+from sortie.workspaces.git_values import Rescued, all_in, ref_key, rescued_in
+from sortie.workspaces.repository import Repository
+
+
+class Rescues:
+    """What was kept in a repository's mirror. Every method raises as those of Repository."""
+
+    def __init__(self, repository: Repository) -> None:
+        self._repository = repository
+
+    async def rescue(self, path: str, key: str, env: Mapping[str, str]) -> tuple[str, ...]:
+        """Keep in the mirror all of a workspace that the remote does not have; return the refs.
+
+        Raises GitError where a file is too large to be kept, which must not be lost.
+        """
+        async with self._repository.lock:
+            said = await self._repository.run(
+                "rescue what is nowhere else",
+                (
+                    "rescue",
+                    self._repository.mirror,
+                    path,
+                    ref_key(key),
+                    *self._repository.who,
+                    str(2 * 1024**3),
+                ),
+                env=env,
+            )
+        if large := all_in(said, "large"):
+            raise GitError(f"{large[0]} is too large to be kept in git; move it away")
+        return all_in(said, "kept")
+
+    async def forget(self, before: float, env: Mapping[str, str]) -> tuple[str, ...]:
+        """Forget what was rescued before a time in Unix seconds; return the refs."""
+        said = await self._repository.run(
+            "forget what was rescued",
+            ("forget", self._repository.mirror, str(int(before))),
+            env=env,
+        )
+        return all_in(said, "forgot")
+
+    async def listed(self, env: Mapping[str, str]) -> tuple[Rescued, ...]:
+        """Return what is kept, the newest first."""
+        said = await self._repository.run(
+            "list what was rescued", ("rescued", self._repository.mirror), env=env
+        )
+        return tuple(map(rescued_in, said.splitlines()))
+
+    async def show(self, ref: str, env: Mapping[str, str]) -> str:
+        """Return the commits of rescued work with what they change."""
+        return await self._repository.run(
+            "show rescued work", ("show_rescued", self._repository.mirror, ref), env=env
+        )
+
+    async def bundle(self, ref: str, env: Mapping[str, str], *, thin: bool) -> bytes:
+        """Return rescued work as a bundle, a thin one for a clone that is up to date."""
+        parts: list[bytes] = []
+        await self._repository.read(
+            "pack rescued work",
+            ("bundle", self._repository.mirror, ref, str(int(thin))),
+            env,
+            parts.append,
+        )
+        return b"".join(parts)
