@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import shlex
+import subprocess
 
 from tests.e2e.place import SORTIE, Place
 from tests.ports import free_port
+from tests.workspaces.remotes import git
 
 
 async def test_the_demo_comes_to_its_end(place: Place) -> None:
@@ -17,6 +19,7 @@ async def test_the_demo_comes_to_its_end(place: Place) -> None:
         "demo",
         "demo",
         "--exit-when-idle",
+        "--review",
         "--port",
         port,
         within=60,
@@ -24,7 +27,7 @@ async def test_the_demo_comes_to_its_end(place: Place) -> None:
         KIRO_SIM_LOG=None,
         PATH="/usr/bin:/bin",
     )
-    hint = shlex.split(ran.out.partition("Look closer: ")[2])
+    hint = shlex.split(ran.out.partition("Look closer: ")[2].partition("\n")[0])
     shown = await place.sortie("history", "--format", "json", "--workflow", "demo/WORKFLOW.md")
     rows = {row["issue"]: row for row in json.loads(shown.out)}
     texts = [path.read_text() for path in sorted((place.root / "demo" / "issues").glob("*.md"))]
@@ -50,6 +53,17 @@ async def test_the_demo_comes_to_its_end(place: Place) -> None:
     for name in rows:
         assert f"run.started issue={name} " in ran.err
         assert name in ran.out
+    project = place.root / "demo/project.git"
+    assert git(project, "branch", "--format=%(refname:short)").split() == [
+        "main",
+        *(f"sortie/{name}" for name in sorted(rows)),
+    ]
+    for branch in ("main", "sortie/DEMO-2"):  # the test that fails, and the branch that mends it
+        tree = place.root / branch.replace("/", "-")
+        git(place.root, "clone", "-q", "-b", branch, str(project), str(tree))
+        done = subprocess.run(["python3", "test_count_lines.py"], cwd=tree, capture_output=True)
+        assert (done.returncode == 0) is (branch != "main")
+    assert "+    return len(text.splitlines())" in ran.out
     assert "The agents are simulated" in ran.out
     assert "agent.simulated" in ran.err
     assert not (place.home / ".kiro").exists()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from sortie.cli.arguments import DaemonFlags
-from sortie.cli.output import emit_rich
+from sortie.cli.output import emit, emit_rich
 from sortie.cli.parameters import WrongUsage, argument, option
 from sortie.model import SortieError
 
@@ -38,17 +38,21 @@ def demo(
         str | None,
         option(metavar="COMMAND", help="The program of that agent, where it is not the usual one."),
     ] = None,
+    review: Annotated[
+        bool, option("--review", help="Show in the end what each branch changes.")
+    ] = False,
 ) -> int:
     """Write five issues and let simulated agents work on them, or real ones.
 
-    Needs nothing: no tracker, no agent, no key; with --agent that agent has to be installed and
-    logged in. A demo that is there already is gone on with, and no file is overwritten. Settings
-    of the environment that would turn the demo to another tracker, agent, database or workspace
-    root are ignored.
+    Needs nothing: no tracker, no agent, no key. Where there is git, the agents work in clones of a
+    small repository beside the issues, and their branches are pushed to it. With --agent that agent
+    has to be installed and logged in. A demo that is there already is gone on with, and no file is
+    overwritten. Settings of the environment that would turn the demo to another tracker, agent,
+    database or workspace root are ignored.
     """
     from sortie.cli.demo.agent import agent_of, installed_agent
     from sortie.cli.demo.directory import make_demo
-    from sortie.cli.demo.report import conclusion, introduction
+    from sortie.cli.demo.report import branches, conclusion, introduction
     from sortie.daemon.options import RunOptions
     from sortie.daemon.process import run_daemon
 
@@ -65,6 +69,8 @@ def demo(
     code = run_daemon(flags.over(RunOptions(workflow=made.workflow, environ=environ)))
     if code in _IDLE_CODES:
         emit_rich(*conclusion(made))
+        if review:
+            emit(branches(made))
     return code
 
 

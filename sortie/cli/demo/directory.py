@@ -12,6 +12,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from sortie.cli.demo.agent import DemoAgent, simulated_agent
+from sortie.cli.demo.project import PROJECT, make_project
 from sortie.cli.gitignore import IGNORED, ignore_in_git
 from sortie.cli.new_files import write_new
 from sortie.model import SortieError
@@ -20,7 +21,7 @@ WORKFLOW = "WORKFLOW.md"
 ISSUES = "issues"
 ISSUE_FILES = tuple(f"DEMO-{number}.md" for number in range(1, 6))
 
-_IGNORED = ("/workspaces/", "/data/")
+_IGNORED = ("/workspaces/", "/data/", f"/{PROJECT}/")
 """Where its agents work, and where the simulator keeps its conversations."""
 
 _MARK = b'a demo of Sortie, written by "sortie demo"'
@@ -62,8 +63,17 @@ def make_demo(directory: Path, agent: DemoAgent | None = None) -> Demo:
         text = origin.joinpath(ISSUES, name).read_text(encoding="utf-8")
         write_new(directory / ISSUES / name, text)
     template = origin.joinpath(WORKFLOW).read_text(encoding="utf-8")
+    template = _for_project(template, make_project(directory))
     write_new(directory / WORKFLOW, _for_agent(template, agent or simulated_agent()))
     return Demo(directory=directory, made=True)
+
+
+def _for_project(template: str, project: Path | None) -> str:
+    """Return a workflow with its repository, or without one where there is no git."""
+    if project is not None:
+        return template.replace("@PROJECT@", json.dumps(str(project), ensure_ascii=False))
+    before, _, rest = template.partition("repository:")
+    return before + rest.partition("\n\n")[2]
 
 
 def _for_agent(template: str, agent: DemoAgent) -> str:
@@ -90,7 +100,9 @@ def _is_demo(directory: Path) -> bool:
 
 
 def _require_room(directory: Path) -> None:
-    others = _others(directory, [ISSUES, ".gitignore"]) or _others(directory / ISSUES, ISSUE_FILES)
+    others = _others(directory, [ISSUES, ".gitignore", PROJECT]) or _others(
+        directory / ISSUES, ISSUE_FILES
+    )
     if others:
         raise SortieError(
             f"{directory} holds other things, such as {min(others)}, and is no demo; "

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from sortie.cli.demo.agent import DemoAgent
 from sortie.cli.demo.directory import ISSUES, WORKFLOW, Demo
+from sortie.cli.demo.project import PROJECT
 from sortie.cli.output import one_line
 from sortie.cli.program import command_name
 from sortie.model import SortieError
@@ -35,7 +36,10 @@ def introduction(demo: Demo, agent: DemoAgent | None, *, to_the_end: bool) -> Te
     if demo.made:
         text.append(f"Made a demo in {place}\n", "bold")
         text.append(f"  {WORKFLOW}  how the issues are worked on: by two agents at once\n")
-        text.append(f"  {ISSUES}/      five issues, one file each\n\n")
+        text.append(f"  {ISSUES}/      five issues, one file each\n")
+        if (demo.directory / PROJECT).exists():
+            text.append(f"  {PROJECT}  a repository that gets a branch for each issue\n")
+        text.append("\n")
         text.append(
             "DEMO-5 has priority 1 and goes first. DEMO-4 waits until the agent of DEMO-3 has "
             "set that issue to Done. "
@@ -83,6 +87,22 @@ def conclusion(demo: Demo) -> tuple[Text, Table, Text]:
         table,
         Text(f"\nLook closer: {one_line(command_name())} history --workflow {workflow}"),
     )
+
+
+def branches(demo: Demo) -> str:
+    """Return what the branch of each issue changes, as plain text."""
+    from sortie.store.readonly import read_diff_of
+
+    database, seen, parts = str(demo.directory / ".sortie.db"), set[str](), []
+    for run in _runs(demo):
+        if run.delivery is None or run.issue in seen:
+            continue
+        if (text := read_diff_of(database, run.run_id)) is not None:
+            seen.add(run.issue)
+            parts.append(
+                f"\n{one_line(f'{run.issue}: {run.title}')} ({run.delivery.branch})\n{text}"
+            )
+    return "".join(reversed(parts))
 
 
 def final_states(directory: Path) -> list[FinalState]:

@@ -33,14 +33,15 @@ def append_note(title: str) -> None:
     _append(NOTE_FILE, f"- {stamp}: {title}\n")
 
 
-def write_file(name: str) -> None:
-    """Write a file below the current directory."""
+def write_file(what: str) -> None:
+    """Write a file below the current directory: its name, and behind a blank its text."""
+    name, _, text = what.partition(" ")
     here = os.path.realpath(os.getcwd())
     path = os.path.realpath(name)
     if os.path.commonpath([here, path]) != here or path == here:
         raise ActionError(f"write={name}: lies outside of {here}")
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    _replace(path, FILE_CONTENT.encode())
+    _replace(path, (text.replace("\\n", "\n") or FILE_CONTENT).encode())
 
 
 def write_status(word: str) -> None:

@@ -120,7 +120,7 @@ _KNOWN: dict[str, tuple[Callable[[str], object], str]] = {
     "ignore_sigterm": (_switch, "1         do not die by SIGTERM, nor does the child"),
     "store": (_one_of("v1", "v2", "none"), "ENGINE    where it is kept: v1, v2, none"),
     "note": (_switch, "0         write no note to SORTIE_DEMO.md"),
-    "write": (_text, "FILE      write this file below the directory"),
+    "write": (_text, "FILE      write this file; behind a blank, with this text"),
     "status": (_text, "WORD      write it to .sortie/status; without it done, if asked for"),
     "set_state": (_text, "FILE.md STATE   set the state in a Markdown issue's front matter"),
     "log": (_text, "FILE      append a JSON line at start, stop and for a child"),

@@ -174,7 +174,11 @@ class SimulatedTurn:
             tools.append(SimulatedToolUse("fs_write", new))
             actions.append_note(self._title)
         if do.write:
-            new = {"command": "create", "path": do.write, "file_text": actions.FILE_CONTENT}
+            new = {
+                "command": "create",
+                "path": do.write.partition(" ")[0],
+                "file_text": actions.FILE_CONTENT,
+            }
             tools.append(SimulatedToolUse("fs_write", new))
             actions.write_file(do.write)
         if do.status:

@@ -86,7 +86,7 @@ def test_a_demo_shows_what_it_made_and_what_became_of_it(
     assert [line.rstrip() for line in ran.out.splitlines()[-8:]] == [
         "issue   title                                            state         runs  last run",
         "DEMO-1  Answer the five most frequent questions          Human Review     1  succeeded",
-        "DEMO-2  Say which file could not be opened               Todo             0",
+        "DEMO-2  Count lines rightly                              Todo             0",
         "DEMO-3  Add a setting for the time zone of reports       Todo             0",
         "DEMO-4  Describe the time zone of reports in the manual  Todo             0",
         "DEMO-5  Stop logging customers' addresses                Todo             0",

@@ -24,11 +24,11 @@ from tests.cli.world import Ran
 
 
 def contents(directory: Path) -> dict[str, bytes]:
-    """Every file below a directory."""
+    """Every file below a directory, but for those of its repository."""
     return {
         str(path.relative_to(directory)): path.read_bytes()
         for path in directory.rglob("*")
-        if path.is_file()
+        if path.is_file() and "project.git" not in path.parts
     }
 
 
@@ -103,6 +103,8 @@ def test_switching_the_agent_changes_three_things(
     assert new["agent"].pop("command") == "/bin/sh"
     assert new.pop(adapter.block_name, {}) == adapter.demo
     del old["agent"]["kind"], old["agent"]["command"], old["kiro"]
+    assert old.pop("repository") == {"url": str(simulated.directory / "project.git")}
+    assert new.pop("repository") == {"url": str(other.directory / "project.git")}
     assert (new, new_prompt) == (old, prompt)
     assert [(other.directory / "issues" / name).read_bytes() for name in ISSUE_FILES] == [
         (simulated.directory / "issues" / name).read_bytes() for name in ISSUE_FILES
@@ -167,7 +169,22 @@ def test_a_demo_cut_short_is_finished(here: Path, tmp_path: Path) -> None:
 
     assert make_demo(here) == Demo(directory=here, made=True)
     expected = contents(whole.directory) | {"issues/DEMO-1.md": b"mine"}
+    own, place = str(here).encode(), str(whole.directory).encode()
+    expected["WORKFLOW.md"] = expected["WORKFLOW.md"].replace(place, own)
     assert contents(here) == expected
+
+
+def test_without_git_there_is_no_repository(
+    here: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And the demo is valid all the same."""
+    monkeypatch.setenv("PATH", "/nonexistent")
+    made = make_demo(here)
+
+    assert not (here / "project.git").exists()
+    assert "repository" not in made.workflow.read_text()
+    assert "verify" not in made.workflow.read_text()
+    assert cli("validate", str(made.workflow)).code == 0
 
 
 @pytest.mark.parametrize(
