@@ -16,6 +16,7 @@ ENV = {
     "HOME": "/home/me",
     "SORTIE_GITHUB_TOKEN": "ghp_example",
     "GITLAB_TOKEN": "glpat-0123456789",
+    "GITEA_TOKEN": "a-token-of-gitea",
     "JIRA_TOKEN": "a-token",
     "LINEAR_API_KEY": "lin_api_example",
 }
