@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from sortie.web.runs import RunView
 
 _STANDINGS = {"handing_off": "being handed off", "cleaning": "finished"}
-_ANSWER_LIMIT = 600
+_TEXT_LIMIT = 600
+"""Characters that are shown of an issue's description, and of what an agent said."""
 _RUNS = 5
 """Runs that are shown of an issue that no daemon has in hand."""
 
@@ -77,6 +78,9 @@ def _look_back(place: DaemonPlace, issue: str, why: SortieError, output: Format)
         emit_json(
             {
                 "issue_identifier": issue,
+                "title": last.title,
+                "description": last.description,
+                "state": last.state,
                 "standing": past_standing(last),
                 "detail": past_detail(last),
                 "runs": runs,
@@ -97,7 +101,7 @@ def _past(last: RunView, why: SortieError, width: int) -> str:
 
     heading = f"{last.issue} ({last.state}): {last.title}" if last.title else last.issue
     lines = [str(why)] if isinstance(why, NoDaemon) else []
-    lines += [heading, past_detail(last)]
+    lines += [heading, *_asks_for(last.description), past_detail(last)]
     git = left_in_git(last)
     # What is on another host is not looked at.
     if last.workspace and (last.host != LOCAL or os.path.isdir(last.workspace)):
@@ -107,8 +111,13 @@ def _past(last: RunView, why: SortieError, width: int) -> str:
     elif git is not None:
         lines.append(f"git: {git}")
     if last.answer:
-        lines.append(f"the agent said last: {cut(last.answer, _ANSWER_LIMIT)}")
+        lines.append(f"the agent said last: {cut(last.answer, _TEXT_LIMIT)}")
     return laid_out(*(one_line(line) for line in lines), "", width=width)
+
+
+def _asks_for(description: str | None) -> Sequence[str]:
+    text = (description or "").strip()
+    return [f"asks for: {cut(text, _TEXT_LIMIT)}"] if text else []
 
 
 def explanation(view: ExplanationView, now: datetime, width: int) -> str:
@@ -121,6 +130,7 @@ def explanation(view: ExplanationView, now: datetime, width: int) -> str:
     since = f" since {utc(view.since)} ({between(view.since, now)})" if view.since else ""
     heading = [
         f"{view.issue_identifier} ({view.state}): {view.title}",
+        *_asks_for(view.description),
         f"{standing}{since}: {view.detail}",
         _run(view),
         _failure(view, now),

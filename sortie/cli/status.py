@@ -175,7 +175,8 @@ def _read_status(place: DaemonPlace) -> _Status:
 
 def _screen(status_read: _Status) -> str:
     from sortie.cli.client import understood
-    from sortie.cli.status_view import DaemonStatus, screen
+    from sortie.cli.status_facts import DaemonStatus
+    from sortie.cli.status_view import screen
     from sortie.web.state import StateView
 
     view = DaemonStatus(

@@ -116,6 +116,7 @@ class DaemonView(Struct, frozen=True, kw_only=True):
             usage_limit=views.usage_limit_view(snapshot),
             today=views.today_view(snapshot),
             kept=tuple(views.kept_view(claim, snapshot.policy) for claim in snapshot.kept),
+            handed_off=self.recent.handed_off(),
         )
 
     def workspace(self, issue_id: IssueId) -> WorkspaceView | None:
@@ -263,6 +264,7 @@ class DaemonView(Struct, frozen=True, kw_only=True):
             last_failure=None,
             runs=tuple(runs),
             workspace=self.workspace(IssueId(last.issue_id)),
+            description=last.description,
         )
 
 
@@ -281,6 +283,7 @@ def _issue_in_hand(found: ExplanationView, state: StateView, runs: Sequence[RunV
         last_failure=found.last_failure,
         runs=tuple(runs),
         workspace=found.workspace,
+        description=found.description,
     )
 
 

@@ -3,6 +3,8 @@
 Rule 1: runs of earlier lives are counted once, from history; ``_ended`` are the runs of this life
 that history holds too.
 Rule 2: what is not known is None, never 0.
+Rule 3: an issue may be handed off long after its last run; what that has left is kept till then,
+in ``_ready``.
 """
 
 from __future__ import annotations
@@ -14,8 +16,7 @@ from datetime import datetime, timedelta
 from msgspec.structs import replace
 
 from sortie.facts import Fact
-from sortie.model import Delivery, RunId, RunStatus, Spending, Stage, StoreError
-from sortie.model.numbers import counted
+from sortie.model import RunId, RunStatus, Spending, Stage, StoreError
 from sortie.store import HistoryRow, Store
 from sortie.telemetry import facts
 from sortie.web.dashboard.activity import (
@@ -28,6 +29,7 @@ from sortie.web.dashboard.activity import (
     PollView,
     past_run,
 )
+from sortie.web.issue import HandedOffView
 from sortie.web.runs import run_view
 
 SHOWN_RUNS = 20
@@ -37,6 +39,7 @@ SHOWN_HANDOFFS = 20
 """Issues that were handed off lately and are shown."""
 
 _RECALLED_RUNS = 1000
+_KEPT_ENDS = 200
 _SUCCEEDED = frozenset({RunStatus.SUCCEEDED})
 _FAILURES = frozenset({RunStatus.FAILED, RunStatus.TIMED_OUT, RunStatus.STALLED})
 
@@ -51,7 +54,8 @@ class RecentActivity:
         self._runs: deque[PastRun] = deque(maxlen=SHOWN_RUNS)
         self._handed_off: deque[HandedOff] = deque(maxlen=SHOWN_HANDOFFS)
         self._hosts: dict[RunId, str] = {}
-        self._deliveries: deque[facts.DeliveryAdvanced] = deque(maxlen=SHOWN_HANDOFFS)
+        self._delivered: dict[RunId, facts.DeliveryAdvanced] = {}
+        self._ready: dict[str, HandedOff] = {}  # were it handed off now; the newest end last
         self._poll: PollView | None = None
 
     def __call__(self, fact: Fact) -> None:
@@ -64,7 +68,7 @@ class RecentActivity:
             case facts.RunFinished():
                 self._finished(fact)
             case facts.DeliveryAdvanced(stage=Stage.DELIVERED):
-                self._deliveries.append(fact)
+                self._delivered[fact.run_id] = fact
             case facts.IssueHandedOff():
                 self._moved(fact)
             case facts.PollCompleted(result=result, error=error):
@@ -84,6 +88,10 @@ class RecentActivity:
             handed_off=tuple(self._handed_off),
         )
 
+    def handed_off(self) -> tuple[HandedOffView, ...]:
+        """Return the issues that were handed off lately, the newest first."""
+        return tuple(map(_view, self._handed_off))
+
     async def recall(self, store: Store) -> None:
         """Add the runs of history; once, when recovery is over."""
         try:
@@ -93,18 +101,21 @@ class RecentActivity:
         known, self._ended = self._ended or set(), None
         recent = self._clock() - timedelta(seconds=BUCKET * BUCKETS)
         earlier: list[HandedOff] = []
+        recalled: dict[str, HandedOff] = {}
         for row in rows:
             at = row.finished_at
             if at is None or row.run_id in known:
                 continue
+            recalled.setdefault(row.issue, _shown(row, at))
             if len(self._runs) < SHOWN_RUNS:
                 self._runs.append(past_run(run_view(row)))
             if row.handed_off_at is not None:
-                earlier.append(_handed_off(row))
+                earlier.append(_shown(row, row.handed_off_at))
             if at >= recent:
                 self._count_end(at, row.status)
                 seconds = (at - row.started_at).total_seconds()
                 self._count_turns(at, row.turns, seconds if row.turns else 0.0, row.spent)
+        self._keep_ends({**dict(reversed(recalled.items())), **self._ready})
         for each in sorted(earlier, key=lambda handoff: handoff.at, reverse=True):
             names = {known.issue_identifier for known in self._handed_off}
             if len(self._handed_off) < SHOWN_HANDOFFS and each.issue_identifier not in names:
@@ -112,22 +123,11 @@ class RecentActivity:
 
     def _moved(self, fact: facts.IssueHandedOff) -> None:
         """Note a handoff, with what is known of the run before it."""
-        name = fact.issue.identifier
-        last = next((run for run in self._runs if run.issue_identifier == name), None)
-        run_id = None if last is None else last.run_id
-        done = next((each for each in self._deliveries if each.run_id == run_id), None)
+        name, now = fact.issue.identifier, self._clock()
+        ready = self._ready.pop(name, None) or HandedOff(issue_identifier=name, at=now)
         self._forget_handoff(name)
         self._handed_off.appendleft(
-            HandedOff(
-                issue_identifier=name,
-                title=fact.issue.shown_title,
-                state=fact.state,
-                at=self._clock(),
-                run_id=None if last is None else last.run_id,
-                answer=None if last is None else last.answer,
-                pull_request=None if done is None else done.pull_request,
-                changed=None if done is None else _changed(done),
-            )
+            replace(ready, title=fact.issue.shown_title, state=fact.state, at=now)
         )
 
     def _forget_handoff(self, name: str) -> None:
@@ -140,6 +140,7 @@ class RecentActivity:
         if self._ended is not None:
             self._ended.add(fact.run_id)
         self._count_end(now, fact.status)
+        self._end(fact, now)
         self._runs.appendleft(
             PastRun(
                 run_id=fact.run_id,
@@ -158,6 +159,26 @@ class RecentActivity:
                 answer=fact.summary.answer,
             )
         )
+
+    def _end(self, fact: facts.RunFinished, now: datetime) -> None:
+        """Keep what a run has left, or with it what an earlier one has delivered."""
+        name = fact.issue.identifier
+        before = self._ready.pop(name, None) or HandedOff(issue_identifier=name, at=now)
+        ready = replace(before, run_id=fact.run_id, answer=fact.summary.answer)
+        work = self._delivered.pop(fact.run_id, None)
+        if work is not None:
+            ready = replace(
+                ready,
+                branch=work.branch,
+                files_changed=work.files_changed,
+                added=work.added,
+                removed=work.removed,
+                pull_request=work.pull_request,
+            )
+        self._keep_ends({**self._ready, name: ready})
+
+    def _keep_ends(self, ends: dict[str, HandedOff]) -> None:
+        self._ready = dict(list(ends.items())[-_KEPT_ENDS:])
 
     def _count_end(self, at: datetime, status: RunStatus) -> None:
         bucket = self._at(_bucket(at))
@@ -193,23 +214,41 @@ class RecentActivity:
         return self._buckets.get(begins_at) or Bucket(begins_at=begins_at)
 
 
-def _handed_off(row: HistoryRow) -> HandedOff:
-    assert row.handed_off_at is not None
-    request = None if row.delivery is None else row.delivery.pull_request
-    return HandedOff(
+def _shown(row: HistoryRow, at: datetime) -> HandedOff:
+    work = row.delivery
+    shown = HandedOff(
         issue_identifier=row.issue,
         title=row.title,
         state=row.state,
-        at=row.handed_off_at,
+        at=at,
         run_id=row.run_id,
         answer=row.summary.answer,
-        pull_request=None if request is None else request.url,
-        changed=None if row.delivery is None else _changed(row.delivery),
+    )
+    if work is None or work.stage is not Stage.DELIVERED:
+        return shown
+    return replace(
+        shown,
+        branch=work.branch,
+        files_changed=work.files_changed,
+        added=work.added,
+        removed=work.removed,
+        pull_request=None if work.pull_request is None else work.pull_request.url,
     )
 
 
-def _changed(work: Delivery | facts.DeliveryAdvanced) -> str:
-    return f"{counted(work.files_changed, 'file')}, +{work.added} -{work.removed}"
+def _view(shown: HandedOff) -> HandedOffView:
+    return HandedOffView(
+        issue_identifier=shown.issue_identifier,
+        title=shown.title,
+        state=shown.state,
+        at=shown.at,
+        run_id=shown.run_id,
+        branch=shown.branch,
+        files_changed=shown.files_changed,
+        added=shown.added,
+        removed=shown.removed,
+        pull_request=shown.pull_request,
+    )
 
 
 def _bucket(at: datetime) -> int:

@@ -29,8 +29,8 @@ from sortie.web.state import HostView, SlotsView, TodayView, UsageLimitView
 POLL_LIMIT = 120.0
 """Seconds after which a poll that does not wait for the tracker is taken to hang."""
 
-_LABELS, _LABEL_LIMIT, _DESCRIPTION_LIMIT = 50, 100, 8192
-"""How much of an issue is shown: labels, and characters of a label and of the description."""
+_LABELS, _LABEL_LIMIT = 50, 100
+"""How many labels of an issue are shown, and characters of each."""
 
 
 def running_view(
@@ -184,7 +184,7 @@ def explanation_view(
         budgets=budgets,
         issue_url=issue.url,
         labels=tuple(cut(label, _LABEL_LIMIT) for label in issue.labels[:_LABELS]),
-        description=cut(issue.description, _DESCRIPTION_LIMIT),
+        description=issue.shown_description,
         workspace=workspace,
     )
 

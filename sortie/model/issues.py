@@ -33,6 +33,9 @@ IssueId = NewType("IssueId", str)
 TITLE_LIMIT = 300
 """Characters of a title that are shown."""
 
+DESCRIPTION_LIMIT = 8192
+"""Characters of a description that are shown and kept with a run."""
+
 
 class Blocker(Struct, frozen=True, kw_only=True):
     """An issue that must be finished first; an unknown ``state`` is None and blocks."""
@@ -80,6 +83,12 @@ class Issue(Struct, frozen=True, kw_only=True):
     def shown_title(self) -> str:
         """The title as pages, answers, log and records have it: not longer than TITLE_LIMIT."""
         return cut(self.title, TITLE_LIMIT)
+
+    @property
+    def shown_description(self) -> str:
+        """The description as pages, answers and records have it: not longer than
+        DESCRIPTION_LIMIT."""
+        return cut(self.description, DESCRIPTION_LIMIT)
 
 
 class Sighting(Struct, frozen=True, kw_only=True):

@@ -142,8 +142,9 @@ class Recovered(Struct, frozen=True, kw_only=True):
 class HistoryRow(Struct, frozen=True, kw_only=True):
     """One run as history shows it; unknown is None, never 0. See RecordExit for ``stopped_for``;
     it is None for all runs of a file that has not been migrated. ``tokens`` are known of some runs
-    whose ``spent`` does not tell input from output. ``state`` is the issue's, as it was last known,
-    and ``handed_off_at`` is when the issue was moved after this run."""
+    whose ``spent`` does not tell input from output. ``title`` and ``description`` are the issue's,
+    as they were when the run began, the description cut to DESCRIPTION_LIMIT; ``state`` is the
+    issue's, as it was last known, and ``handed_off_at`` is when it was moved after this run."""
 
     run_id: RunId
     issue: str
@@ -163,6 +164,7 @@ class HistoryRow(Struct, frozen=True, kw_only=True):
     tokens: int | None = None
     activity: Activity = UNKNOWN
     title: str | None = None
+    description: str | None = None
     state: str | None = None
     summary: RunSummary = NO_SUMMARY
     handed_off_at: datetime | None = None

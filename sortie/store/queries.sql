@@ -36,10 +36,10 @@ UPDATE daemon SET checks = checks + 1;
 
 -- name: insert_run
 INSERT INTO runs (
-  run_id, issue_id, identifier, issue, title, state, failures, continuations, interruptions, host,
-  agent, started_at, seen_at
+  run_id, issue_id, identifier, issue, title, description, state, failures, continuations,
+  interruptions, host, agent, started_at, seen_at
 ) VALUES (
-  :run_id, :issue_id, :identifier, :issue, :title, :state, :failures, :continuations,
+  :run_id, :issue_id, :identifier, :issue, :title, :description, :state, :failures, :continuations,
   :interruptions, :host, :agent, :at, :at
 );
 

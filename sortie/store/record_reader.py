@@ -9,12 +9,11 @@ from base64 import b85decode
 from sortie.model import NOTHING, IssueId, RunId, Spending
 from sortie.store import DayRow, HistoryRow, Recovered, Totals, UnknownRun
 from sortie.store.database import Database
+from sortie.store.history_rows import day_row, history_row, totals
 from sortie.store.rows import (
     agent_session,
-    day_row,
     delivery_from_json,
     due_comment,
-    history_row,
     known_workspace,
     rows_of,
     spending,
@@ -22,7 +21,6 @@ from sortie.store.rows import (
     stored_hold,
     stored_limit,
     stored_retry,
-    totals,
     unfinished_run,
 )
 

@@ -13,13 +13,8 @@ from sortie.model.spending import AMOUNTS
 from sortie.scheduler import records as rec
 from sortie.store import RecordRefused
 from sortie.store.database import Database, Value
-from sortie.store.rows import (
-    activity_values,
-    delivery_to_json,
-    issue_to_json,
-    streak_values,
-    summary_values,
-)
+from sortie.store.history_rows import activity_values, summary_values
+from sortie.store.rows import delivery_to_json, issue_to_json, streak_values
 
 _UNWRITABLE = (
     OverflowError,
@@ -190,6 +185,7 @@ def _insert_run(database: Database, record: rec.RecordRun, at: float) -> None:
             identifier=record.issue.identifier,
             issue=issue_to_json(record.issue),
             title=record.issue.shown_title,
+            description=record.issue.shown_description,
             state=record.issue.state,
             host=record.host,
             agent=record.agent,

@@ -156,6 +156,23 @@ class CandidateView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HandedOffView:
+    """An issue that was handed off lately and may await a review: its branch, how much that changes
+    against its base, and the address of the pull request; ``run_id`` is its last run."""
+
+    issue_identifier: str
+    title: str | None
+    state: str | None
+    at: Time
+    run_id: str | None
+    branch: str | None
+    files_changed: int | None
+    added: int | None
+    removed: int | None
+    pull_request: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetView:
     """What the tracker still lets its credential ask: ``remaining`` of ``limit``, until
     ``resets_at``; ``name`` says what is counted."""
@@ -234,7 +251,8 @@ class IssueView:
     in hand, of which runs are recorded, they are told by its last run: standing is ``handed_off``
     where it was handed off after that, else None. One of ``running``, ``waiting`` and ``held`` is
     its entry in the state, if it has one. ``runs`` are the last ones, newest first, with what they
-    have left; ``workspace`` is the directory that is there.
+    have left; ``workspace`` is the directory that is there. ``description`` is cut where it is
+    long; of an issue that is not in hand, it is what the agent of its last run got.
     """
 
     issue_id: str | None
@@ -250,3 +268,4 @@ class IssueView:
     last_failure: FailureView | None
     runs: tuple[RunView, ...]
     workspace: WorkspaceView | None = None
+    description: str | None = None

@@ -25,10 +25,11 @@ class RunView:
     """A run; what is not known is None, never 0. ``issue`` is its identifier.
 
     ``estimated_usd`` is how much of ``cost_usd`` is reckoned from tokens. ``files_modified`` are
-    relative to the workspace, and ``files_omitted`` says that there were more. ``state`` is the
-    issue's as it was last known; ``answer`` is what the agent said last, and ``branch`` to
-    ``uncommitted`` are as in RunSummary. Times are RFC 3339 in UTC; a run under way has no
-    ``finished_at``, and one after which the issue was not handed off no ``handed_off_at``.
+    relative to the workspace, and ``files_omitted`` says that there were more. ``title`` and
+    ``description`` are the issue's as the agent got them, the description cut where it is long;
+    ``state`` is the issue's as it was last known; ``answer`` is what the agent said last, and
+    ``branch`` to ``uncommitted`` are as in RunSummary. Times are RFC 3339 in UTC; a run under way
+    has no ``finished_at``, and one after which the issue was not handed off no ``handed_off_at``.
     ``delivery`` is what became of its work, where a repository is set.
     """
 
@@ -57,6 +58,7 @@ class RunView:
     started_at: str
     finished_at: str | None
     title: str | None = None
+    description: str | None = None
     state: str | None = None
     answer: str | None = None
     branch: str | None = None
@@ -97,6 +99,7 @@ def run_view(row: HistoryRow) -> RunView:
         started_at=rfc3339(row.started_at),
         finished_at=rfc3339(row.finished_at) if row.finished_at else None,
         title=row.title,
+        description=row.description,
         state=row.state,
         answer=row.summary.answer,
         branch=row.summary.branch,

@@ -13,6 +13,7 @@ from typing import Any, Literal
 from sortie.web.issue import (
     BudgetView,
     CandidateView,
+    HandedOffView,
     HeldView,
     KeptView,
     RunningView,
@@ -172,6 +173,7 @@ class StateView:
     usage_limit: UsageLimitView | None = None
     today: TodayView = NO_DAY
     kept: tuple[KeptView, ...] = ()
+    handed_off: tuple[HandedOffView, ...] = ()
 
 
 def to_json(view: object, only: set[str] | None = None) -> bytes:

@@ -105,6 +105,10 @@ class RunDelivery:
                 new=self._workspace.created,
             )
         self._begin(branch, standing)
+        known = self.delivery
+        if known is not None and known.is_pending:
+            # What an earlier run had on record is this one's now, also where nothing is left to do.
+            await self._reporter.commit(ev.DeliveryStepTaken(self._job.run_id, known))
 
     def _begin(self, branch: str, standing: Standing) -> None:
         base, before = self._repository.base, self._job.delivery

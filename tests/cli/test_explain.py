@@ -194,7 +194,7 @@ def two_runs(here: Path) -> None:
     failed = end("r-2", RunStatus.FAILED, error_kind=ErrorKind.TURN_FAILED, error="no", turns=0)
     record(
         here,
-        (T, [begin("r-1", issue)]),
+        (T, [begin("r-1", an_issue("A-1", description="Mend\nit \x1b[31mwell."))]),
         (T + 75, [end("r-1", turns=1)]),
         (T + 80, [begin("r-2", issue, streak=Streak(failures=2))]),
         (T + 80.5, [failed]),
@@ -212,6 +212,23 @@ def test_a_finished_issue_is_looked_up_in_history(cli: Cli, daemon: FakeDaemon) 
     assert (document["issue_identifier"], document["standing"]) == ("A-1", None)
     assert document["detail"].startswith("it is not in hand; when its last run ended")
     assert [run["run_id"] for run in document["runs"]] == ["r-2", "r-1"]
+    assert (document["title"], document["description"]) == ("Title of A-1", "")
+    assert document["runs"][1]["description"] == "Mend\nit \x1b[31mwell."
+
+
+def test_what_an_issue_asks_for_is_told(cli: Cli, daemon: FakeDaemon, here: Path) -> None:
+    """Of one in hand and of one that was handed off; it stands on a line, bounded, and is
+    harmless."""
+    asked = "Mend\nit \x1b[31mwell." + " more" * 500
+    document = DOCUMENT | {"description": asked}
+    daemon.answers["GET /api/v1/issues/DEMO-3/explain"] = (200, document)
+    (here / "WORKFLOW.md").write_text(WORKFLOW)
+    record(here, (T, [begin("r-1", an_issue("A-1", description=asked)), end("r-1")]))
+
+    for shown in (cli("explain", "DEMO-3").out, cli("explain", "A-1").out):
+        (line,) = [line for line in shown.splitlines() if line.startswith("asks for: ")]
+        assert line.startswith("asks for: Mend it \\x1b[31mwell. more")
+        assert len(line) < 700
 
 
 @pytest.mark.usefixtures("two_runs")

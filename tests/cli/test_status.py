@@ -477,3 +477,37 @@ def test_workspaces_that_are_kept_are_shown(cli: Cli, daemon: FakeDaemon) -> Non
         ["DEMO-9", "east"],
     ]
     assert "push what is in it, or remove the directory" in shown
+
+
+def test_what_awaits_review_is_shown(cli: Cli, daemon: FakeDaemon) -> None:
+    """Issue, branch, lines and pull request; ten of them, and how many more there are; programs
+    get all."""
+    moved = {
+        "issue_identifier": "DEMO-1",
+        "title": "Mend",
+        "state": "Review",
+        "at": "2026-01-01T11:58:00.000000Z",
+        "run_id": "r-1",
+        "branch": "sortie/DEMO-1",
+        "files_changed": 2,
+        "added": 12,
+        "removed": 3,
+        "pull_request": "https://forge.example/team/thing/pulls/7",
+    }
+    nothing = dict.fromkeys(("run_id", "branch", "files_changed", "added", "removed"))
+    bare = moved | nothing | {"issue_identifier": "DEMO-2", "pull_request": None}
+    rest = [bare | {"issue_identifier": f"MORE-{number}"} for number in range(18)]
+    daemon.show(STATE | {"handed_off": [moved, bare, *rest]})
+
+    shown = cli("status").out
+    lines = [line.split() for line in shown.splitlines()]
+
+    assert ["DEMO-1", "Review", "2m00s", "ago", "+12", "-3"] in [line[:6] for line in lines]
+    assert "https://forge.example/team/thing/pulls/7; branch sortie/DEMO-1" in shown
+    assert ["DEMO-2", "Review", "2m00s", "ago"] in lines
+    assert sum(line[0].startswith("MORE-") for line in lines if line) == 8
+    assert "... and 10 more" in shown
+    assert "'sortie diff ISSUE'" in shown
+    document = json.loads(cli("status", "--format", "json").out)
+    assert len(document["handed_off"]) == 20
+    assert document["handed_off"][0] == moved

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
+from msgspec.structs import replace
+
 from sortie.daemon.recent_activity import RecentActivity
-from sortie.model import RunId, RunStatus, Spending, StoreError, TurnOutcome
-from sortie.scheduler.records import RecordExit
+from sortie.model import RunId, RunStatus, Spending, Stage, StoreError, TurnOutcome
+from sortie.scheduler.records import RecordExit, RecordHandoff
 from sortie.store import HistoryRow
 from sortie.telemetry import facts
 from sortie.web.dashboard.activity import BUCKET, BUCKETS, Bucket
 from tests.growth import held
 from tests.scheduler.driver import issue
 from tests.store.inline import MemoryStore
-from tests.store.records import begin
+from tests.store.records import a_delivery, begin, delivery, end
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -147,3 +149,78 @@ async def test_history_fills_the_hours_before() -> None:
     assert [(b.failed, b.stopped) for b in view.buckets if b.failed or b.stopped] == [(1, 1)]
     (bucket,) = [bucket for bucket in view.buckets if bucket.succeeded]
     assert bucket == Bucket(begins_at=int(early), succeeded=1, turns=3, turn_seconds=30.0)
+
+
+def delivered(run: str, number: int) -> facts.DeliveryAdvanced:
+    return facts.DeliveryAdvanced(
+        run_id=RunId(run),
+        stage=Stage.DELIVERED,
+        branch=f"sortie/{run}",
+        files_changed=number,
+        added=number,
+        removed=0,
+        pull_request=f"https://forge.example/{number}",
+    )
+
+
+def handed_off(name: str) -> facts.IssueHandedOff:
+    return facts.IssueHandedOff(issue=issue(name), state="Review")
+
+
+def test_a_handoff_that_comes_late_still_tells_of_the_work() -> None:
+    """As after an outage of the tracker, when many other runs have ended meanwhile."""
+    activity = RecentActivity(Clock())
+    activity(delivered("1", 7))
+    activity(finished("1", RunStatus.SUCCEEDED))
+    for number in range(2, 60):
+        other = finished(str(number), RunStatus.SUCCEEDED)
+        activity(delivered(str(number), 1))
+        activity(replace(other, issue=issue(f"x{number}")))
+
+    activity(handed_off("a"))
+
+    (shown,) = activity.handed_off()
+    assert (shown.branch, shown.added, shown.pull_request) == (
+        "sortie/1",
+        7,
+        "https://forge.example/7",
+    )
+    assert shown.run_id == "1"
+    assert (shown.issue_identifier, shown.state) == ("A", "Review")
+
+
+async def test_so_it_does_after_a_restart() -> None:
+    """The work that an earlier life delivered is known, also where a run followed that found
+    nothing left to do; a life after the handoff tells the same."""
+    store = MemoryStore()
+    work = a_delivery(Stage.DELIVERED, added=7)
+    at = NOON.timestamp() - 100
+    await store.commit([begin("1", issue("a")), delivery("1", issue("a"), work), end("1")], at)
+    activity = RecentActivity(Clock())
+    await activity.recall(store)
+    activity(finished("2", RunStatus.SUCCEEDED))
+
+    activity(handed_off("a"))
+
+    (shown,) = activity.handed_off()
+    assert (shown.run_id, shown.branch, shown.added) == ("2", work.branch, 7)
+    assert work.pull_request is not None
+    assert shown.pull_request == work.pull_request.url
+    await store.commit([RecordHandoff(issue=issue("a"), state="Review")], at + 50)
+    later = RecentActivity(Clock())
+    await later.recall(store)
+    (again,) = later.handed_off()
+    assert (again.branch, again.added, again.state) == (work.branch, 7, "Review")
+    assert again.pull_request == work.pull_request.url
+
+
+def test_what_runs_have_left_is_forgotten_too() -> None:
+    """As many issues as ever end: what is kept of them is bounded."""
+    activity = RecentActivity(Clock())
+    for number in range(1000):
+        run = replace(finished(str(number), RunStatus.SUCCEEDED), issue=issue(f"x{number}"))
+        activity(delivered(str(number), 1))
+        activity(run)
+
+    assert len(activity._ready) == 200
+    assert activity._delivered == {}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import trio
 from trio.testing import MockClock
 
@@ -15,6 +17,8 @@ from tests.orchestrator.daemon_view import view_of
 from tests.orchestrator.world import HANDOFF, World
 from tests.store.records import T0, A, begin, end, workspace
 from tests.worker.rig import issue
+
+ASKED = "It is <b>broken</b>.\nMend it."
 
 
 async def test_issues_are_shown_as_they_stand(clock: MockClock) -> None:
@@ -39,7 +43,9 @@ async def test_issues_are_shown_as_they_stand(clock: MockClock) -> None:
     assert (running.waiting, running.held) == (None, None)
     assert waiting.waiting is not None
     assert waiting.waiting.issue_id == state.waiting[0].issue_id == "b"
-    assert held.held == state.held[0]
+    assert held.held is not None
+    # Times of the real clock and of the virtual one are a moment apart in two looks.
+    assert held.held == replace(state.held[0], since=held.held.since)
     assert [run.status for run in waiting.runs] == ["failed"]
     assert [run.status for run in running.runs] == ["running"]
 
@@ -89,7 +95,7 @@ async def test_an_issue_that_is_gone_has_its_runs(clock: MockClock) -> None:
 async def test_an_issue_that_was_handed_off_is_told_as_such(clock: MockClock) -> None:
     """Right after the handoff, and by the next life: its state, its last run, where its work is;
     and the overview lists it."""
-    world = World(issue("a"), tracker=HANDOFF)
+    world = World(issue("a", description=ASKED), tracker=HANDOFF)
     seen = []
 
     for told in (facts.TransitionCompleted, facts.PollCompleted):
@@ -107,4 +113,5 @@ async def test_an_issue_that_was_handed_off_is_told_as_such(clock: MockClock) ->
         assert found.detail.startswith("it was handed off at")
         assert found.workspace == WorkspaceView(host="local", path="/root/A")
         assert found.runs[0].handed_off_at is not None
+        assert (found.description, found.runs[0].description) == (ASKED, ASKED)
         assert (listed.issue_identifier, listed.title, listed.state) == ("A", "Mend a", "Review")

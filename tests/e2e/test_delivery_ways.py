@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -235,3 +236,45 @@ async def test_unpushed_work_is_rescued_when_the_issue_is_over(ways: Ways, start
     branch = f"rescued/T-1-{kept['run_id']}"
     assert git(ways.seed, "show", f"{branch}:out.txt") == "1"
     assert not Path(ways.place.workspaces, "T-1").exists()
+
+
+async def test_what_was_delivered_is_seen_after_the_handoff(ways: Ways, start: Start) -> None:
+    """Also where the daemon was killed in between, so that a run followed that had nothing left to
+    do: what was asked for, the branch and the diff, by pages, API and commands, for good."""
+    place = ways.place
+    ways.write(hooks={"after_run": "[ -e go ] || sleep 60", "timeout_ms": 90_000})
+    place.write_text(place.workflow.read_text().replace("[ -e go ]", f"[ -e {place.root}/go ]"))
+    ways.do("echo written-by-the-agent >out.txt")
+    issue = place.add_issue("T-1")
+    issue.write_text(issue.read_text().replace("Nothing special.", "It is <b>broken</b>."))
+    async with start() as daemon:
+        await daemon.line("delivery.advanced", stage="delivered")
+        daemon.signal(signal.SIGKILL)
+        await daemon.exit_code()
+    (place.root / "go").touch()
+
+    for life in (1, 2):
+        async with start() as daemon:
+            await daemon.line("daemon.started")
+            await handed_off(place)
+            with trio.fail_after(PATIENCE):
+                while not (shown := (await daemon.state())["handed_off"]):
+                    await trio.sleep(0.05)
+            (moved,) = shown
+            asked = json.loads((await daemon.get("/api/v1/issues/T-1")).text)
+            page = (await daemon.get("/issues/T-1")).text
+            table = (await place.sortie("status")).out
+        assert (moved["issue_identifier"], moved["state"]) == ("T-1", "Human Review"), life
+        assert (moved["branch"], moved["added"], moved["removed"]) == ("sortie/T-1", 1, 0)
+        assert asked["standing"] == "handed_off"
+        assert (asked["title"], asked["description"]) == ("Title of T-1", "It is <b>broken</b>.")
+        assert "It is &lt;b&gt;broken&lt;/b&gt;." in page
+        assert '<span class="added">+written-by-the-agent</span>' in page
+        assert "branch sortie/T-1" in table
+
+    assert len(ways.prompts()) == 1
+    first, second = await place.history()
+    assert first["delivery"] == second["delivery"]
+    assert second["description"] == "It is <b>broken</b>."
+    told = await place.sortie("explain", "T-1")
+    assert "asks for: It is <b>broken</b>." in told.out

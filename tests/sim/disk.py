@@ -19,6 +19,7 @@ from sortie.store import (
 )
 from sortie.store import rows as read
 from sortie.store.database import Database, Row
+from sortie.store.history_rows import history_row
 from sortie.store.record_writer import write
 
 T = TypeVar("T")
@@ -68,7 +69,7 @@ class Disk:
     def run(self, run_id: str) -> HistoryRow | None:
         """Return a run, None where it is not recorded."""
         row = self._database._connection.execute(_RUN, (run_id,)).fetchone()
-        return None if row is None else read.history_row(row)
+        return None if row is None else history_row(row)
 
     @property
     def under_way(self) -> Mapping[RunId, UnfinishedRun]:

@@ -8,6 +8,7 @@ from typing import Literal
 from msgspec import Struct
 
 from sortie.model import NOTHING, Spending
+from sortie.model.numbers import counted
 from sortie.web.runs import RunView
 
 BUCKET = 15 * 60
@@ -39,16 +40,26 @@ class PastRun(Struct, frozen=True, kw_only=True):
 class HandedOff(Struct, frozen=True, kw_only=True):
     """An issue that was handed off; ``run_id`` is its last run, where that is known, and
     ``answer`` what the agent said last in it. ``pull_request`` is the address of the one that waits
-    for review, and ``changed`` says how much is in it."""
+    for review, ``branch`` where the work is, and the numbers say how much it changes."""
 
     issue_identifier: str
-    title: str | None
-    state: str | None
     at: datetime
+    title: str | None = None
+    state: str | None = None
     run_id: str | None = None
     answer: str | None = None
+    branch: str | None = None
+    files_changed: int | None = None
+    added: int | None = None
+    removed: int | None = None
     pull_request: str | None = None
-    changed: str | None = None
+
+    @property
+    def changed(self) -> str | None:
+        """How much the work changes, in words; None where nothing was delivered."""
+        if self.files_changed is None:
+            return None
+        return f"{counted(self.files_changed, 'file')}, +{self.added} -{self.removed}"
 
 
 class Bucket(Struct, frozen=True, kw_only=True):

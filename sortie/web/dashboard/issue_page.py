@@ -65,7 +65,7 @@ async def issue_page(daemon: DaemonSource, name: str, run: str | None) -> IssueP
             _explanation(explanation, past),
             Piece("left", "last_run", _last_run(view, found)),
             Piece("controls", "issue_controls", (identifier, standing)),
-            Piece("about", "about", view),
+            Piece("about", "about", _about(view, past)),
             Piece("delivery", "delivery", await _delivery(daemon, found)),
             Piece("gates", "gates", _closed_gates(view)),
             PieceList("runs-rows", runs or (Piece("no-runs", "nothing", trouble),)),
@@ -76,6 +76,22 @@ async def issue_page(daemon: DaemonSource, name: str, run: str | None) -> IssueP
             ),
         ),
     )
+
+
+class IssueTexts(Struct, frozen=True):
+    """What an issue asks for; ``past``: it is as its last run got it, and not as it stands now."""
+
+    labels: tuple[str, ...]
+    description: str
+    past: bool
+
+
+def _about(view: ExplanationView | None, past: IssueView | None) -> IssueTexts | None:
+    if view is not None:
+        return IssueTexts(view.labels, view.description, past=False)
+    if past is None or past.description is None:
+        return None
+    return IssueTexts((), past.description, past=True)
 
 
 class ShownDiff(Struct, frozen=True):
@@ -89,18 +105,24 @@ class ShownDiff(Struct, frozen=True):
 async def _delivery(
     daemon: DaemonSource, found: IssueView | str
 ) -> tuple[DeliveryView | None, ShownDiff | None]:
-    """Return what became of the work of the newest run that tells, and what it changes."""
+    """Return what became of the work of the newest run that tells, and what it changes.
+
+    A run that goes on with what an earlier one has committed has its diff from there.
+    """
     runs = () if isinstance(found, str) else found.runs
+    work = None
     for run in runs:
-        if run.delivery is None:
+        if run.delivery is None or (work is not None and run.delivery.head != work.head):
             continue
         try:
             text = await daemon.diff(run.run_id)
         except StoreError:
             text = None
-        if text is not None or run.delivery.files_changed:
-            return run.delivery, None if text is None else _shown(run.run_id, text)
-    return None, None
+        if text is not None:
+            return work or run.delivery, _shown(run.run_id, text)
+        if run.delivery.files_changed:
+            work = work or run.delivery
+    return work, None
 
 
 def _shown(run_id: str, text: str) -> ShownDiff:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from sortie.model import (
     TEXT_LIMIT,
@@ -16,6 +17,7 @@ from sortie.model import (
     StopReason,
     Streak,
 )
+from sortie.model.issues import DESCRIPTION_LIMIT
 from sortie.scheduler.records import RecordHandoff, RecordHold
 from sortie.store import (
     HistoryRow,
@@ -30,6 +32,7 @@ from tests.store.records import (
     B,
     C,
     activity,
+    an_issue,
     begin,
     end,
     moment,
@@ -94,6 +97,7 @@ async def test_history_shows_each_run_whole(store: Store) -> None:
             started_at=moment(T0 + 61),
             finished_at=None,
             title=B.title,
+            description=B.description,
             state=B.state,
         ),
         HistoryRow(
@@ -114,10 +118,26 @@ async def test_history_shows_each_run_whole(store: Store) -> None:
             started_at=moment(T0),
             finished_at=moment(T0 + 60),
             title=A.title,
+            description=A.description,
             state="Rework",
             summary=LEFT,
         ),
     ]
+
+
+async def test_what_an_agent_was_asked_for_is_kept_and_bounded(store: Store) -> None:
+    """Also when the run is over and the issue has changed; its middle is left out where it is long,
+    and what no text of SQLite holds comes back as it was."""
+    odd = an_issue("O-1", description="mend \ud800 \x00 <b>\n")
+    long = an_issue("L-1", description="word " * 10_000)
+    await store.commit([begin("r1", odd), end("r1"), begin("r2", long), end("r2")], T0)
+    await store.commit([begin("r3", replace(odd, description="more")), end("r3")], T0 + 1)
+
+    told = {row.run_id: row.description or "" for row in await store.history()}
+
+    assert (told[RunId("r1")], told[RunId("r3")]) == ("mend \ud800 \x00 <b>\n", "more")
+    assert len(told[RunId("r2")]) <= DESCRIPTION_LIMIT
+    assert "[50000 characters, cut]" in told[RunId("r2")]
 
 
 async def test_history_tells_when_an_issue_was_handed_off(store: Store) -> None:

@@ -64,6 +64,7 @@ class World:
     gates: tuple[GateAnswer, ...] = states.GATES
     runs: list[RunView] = field(default_factory=list)
     found: IssueView | None = None
+    undiffed: set[str] = field(default_factory=set)
     looks: int = 0
     secrets: Set[str] = frozenset({SECRET})
 
@@ -118,7 +119,11 @@ class World:
     @property
     def diffs(self) -> Mapping[str, str]:
         """Return what made-up runs change."""
-        return {run.run_id: states.DIFF for run in self.runs if run.delivery is not None}
+        return {
+            run.run_id: states.DIFF
+            for run in self.runs
+            if run.delivery is not None and run.run_id not in self.undiffed
+        }
 
     async def find(self, issue: str) -> IssueView | str:
         """Return an issue as it was made up."""

@@ -400,6 +400,7 @@ def test_an_issue_that_was_handed_off_says_what_there_is_to_look_at(
     run = dataclasses.replace(
         states.ended(1, "over-1"),
         title="Mend <b>it</b>",
+        description="It is <script>alert(1)</script>\nbroken.",
         state="Review",
         answer="I mended it.\n\n- <script>",
         branch="over-1",
@@ -424,6 +425,7 @@ def test_an_issue_that_was_handed_off_says_what_there_is_to_look_at(
         last_failure=None,
         runs=(run,),
         workspace=WorkspaceView(host="build-7", path="/w/over-1"),
+        description=run.description,
     )
     moved = HandedOff(
         issue_identifier="over-1",
@@ -445,6 +447,8 @@ def test_an_issue_that_was_handed_off_says_what_there_is_to_look_at(
         page.text
     )
     assert "I mended it.\n\n- &lt;script&gt;" in page.text
+    assert "It is &lt;script&gt;alert(1)&lt;/script&gt;\nbroken." in page.text
+    assert "<summary>Description, as its last run got it</summary>" in page.text
     assert "not with the daemon" not in page.text
     assert "is not known" not in page.text
     assert "/lists/handed" not in board
@@ -528,7 +532,9 @@ def test_what_a_run_changes_is_shown_and_harmless(world: World, visitor: httpx.C
         state="Review",
         at=states.ago(60),
         pull_request="https://forge.example/team/thing/pulls/7",
-        changed="2 files, +12 -3",
+        files_changed=2,
+        added=12,
+        removed=3,
     )
     world.activity = replace(world.activity, handed_off=(moved,))
 
@@ -542,3 +548,27 @@ def test_what_a_run_changes_is_shown_and_harmless(world: World, visitor: httpx.C
     assert '<span class="added">+    # &lt;script&gt;alert(1)&lt;/script&gt;</span>' in page
     assert "thing#7" in board
     assert "2 files, +12 -3" in board
+
+
+def test_a_run_that_went_on_with_a_delivery_has_its_diff(
+    world: World, visitor: httpx.Client
+) -> None:
+    """The diff stands with the run that committed it; that of another commit is not shown."""
+    old = dataclasses.replace(states.delivered(), head="e" * 40)
+    runs = [
+        dataclasses.replace(states.ended(n, f"over-{n}"), delivery=work)
+        for n, work in enumerate((states.delivered(), old, states.delivered("proven")))
+    ]
+    world.runs = runs
+    world.undiffed = {runs[0].run_id}
+
+    page = visitor.get("/issues/over-1").text
+
+    assert ", delivered" in page
+    assert '<span class="removed">-    return 10</span>' in page
+
+    world.undiffed = {runs[0].run_id, runs[2].run_id}
+    page = visitor.get("/issues/over-1").text
+
+    assert ", delivered" in page
+    assert "return 10" not in page
