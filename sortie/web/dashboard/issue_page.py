@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
@@ -21,7 +21,8 @@ DIFF_LINES = 1500
 LINE_LENGTH = 500
 """Characters of each."""
 
-_KINDS = {"+": "added", "-": "removed", "@": "place", "d": "file"}
+_FILE = "diff --git "
+_KINDS = {"+": "added", "-": "removed"}
 _WORKED = frozenset({"starting", "running", "stopping", "handing_off", "cleaning"})
 
 
@@ -126,12 +127,24 @@ async def _delivery(
 
 
 def _shown(run_id: str, text: str) -> ShownDiff:
-    lines = text.splitlines()
-    return ShownDiff(
-        run_id,
-        tuple((_KINDS.get(line[:1], "same"), line[:LINE_LENGTH]) for line in lines[:DIFF_LINES]),
-        len(lines) > DIFF_LINES,
-    )
+    """Return the first lines below the summary, which the list of files tells already."""
+    lines = text.removesuffix("\n").split("\n")
+    first = next((at for at, line in enumerate(lines) if line.startswith(_FILE)), 0)
+    shown = lines[first : first + DIFF_LINES]
+    return ShownDiff(run_id, tuple(_with_kinds(shown)), len(lines) - first > DIFF_LINES)
+
+
+def _with_kinds(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield each line behind its kind; up to its first place, what a file has is no content."""
+    in_content = False
+    for line in lines:
+        if line.startswith(_FILE):
+            in_content, kind = False, "file"
+        elif line.startswith("@@"):
+            in_content, kind = True, "place"
+        else:
+            kind = _KINDS.get(line[:1], "same") if in_content else "head"
+        yield kind, line[:LINE_LENGTH]
 
 
 def _closed_gates(view: ExplanationView | None) -> tuple[GateAnswer, ...]:

@@ -64,6 +64,7 @@ class World:
     gates: tuple[GateAnswer, ...] = states.GATES
     runs: list[RunView] = field(default_factory=list)
     found: IssueView | None = None
+    diff: str = states.DIFF
     undiffed: set[str] = field(default_factory=set)
     looks: int = 0
     secrets: Set[str] = frozenset({SECRET})
@@ -120,7 +121,7 @@ class World:
     def diffs(self) -> Mapping[str, str]:
         """Return what made-up runs change."""
         return {
-            run.run_id: states.DIFF
+            run.run_id: self.diff
             for run in self.runs
             if run.delivery is not None and run.run_id not in self.undiffed
         }

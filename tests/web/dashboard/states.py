@@ -330,6 +330,9 @@ def history(issue: str | None, limit: int) -> Sequence[RunView]:
 
 
 DIFF = """\
+ src/retry.py | 4 +++-
+ 1 file changed, 3 insertions(+), 1 deletion(-)
+
 diff --git a/src/retry.py b/src/retry.py
 --- a/src/retry.py
 +++ b/src/retry.py
@@ -338,6 +341,8 @@ diff --git a/src/retry.py b/src/retry.py
 -    return 10
 +    # <script>alert(1)</script>
 +    return 10 * 2**tries
++@@ no place
+---- no header
 """
 """What the work of a made-up run changes."""
 

@@ -546,6 +546,10 @@ def test_what_a_run_changes_is_shown_and_harmless(world: World, visitor: httpx.C
     assert "<code>src/retry.py</code>" in page
     assert '<span class="removed">-    return 10</span>' in page
     assert '<span class="added">+    # &lt;script&gt;alert(1)&lt;/script&gt;</span>' in page
+    assert '<span class="head">--- a/src/retry.py</span>' in page
+    assert '<span class="added">+@@ no place</span>' in page
+    assert '<span class="removed">---- no header</span>' in page
+    assert "1 file changed, 3 insertions" not in page  # the list of files says so
     assert "thing#7" in board
     assert "2 files, +12 -3" in board
 
@@ -572,3 +576,17 @@ def test_a_run_that_went_on_with_a_delivery_has_its_diff(
 
     assert ", delivered" in page
     assert "return 10" not in page
+
+
+def test_a_long_diff_is_cut(world: World, visitor: httpx.Client) -> None:
+    """To so many lines, and each to so many characters; all of it is a link away."""
+    run = dataclasses.replace(states.ended(0, "over-1"), delivery=states.delivered())
+    world.runs = [run]
+    world.diff = states.DIFF + "".join(f"+{number} {'x' * 1000}\n" for number in range(3000))
+
+    page = visitor.get("/issues/over-1").text
+
+    assert page.count('<span class="added">') < 1500
+    assert "x" * 490 in page
+    assert "x" * 501 not in page
+    assert f'<a href="/api/v1/runs/{run.run_id}/diff">all of it, as text</a>' in page
