@@ -15,6 +15,7 @@ from sortie.cli.history import as_json
 from sortie.daemon import shutdown, stop_deadline
 from sortie.daemon.doctor.hosts import HostLook
 from sortie.daemon.doctor.machine import machine_checks
+from sortie.daemon.doctor.repository import RepositoryLook
 from sortie.daemon.remote_transports import ssh_settings
 from sortie.model import ErrorKind, HoldReason, RunStatus, Trigger
 from sortie.resources import clock, watchdog
@@ -72,7 +73,8 @@ def test_every_check_of_the_doctor_is_listed() -> None:
     settings = settings_of()
     machine = (check.name for check in machine_checks(settings, LocalTransport(), {}))
     no_thread = cast(AsyncioThread, None)  # nothing is asked
-    host = HostLook("h", settings, ssh_settings(settings, {}, {}), no_thread)
+    nothing = cast(RepositoryLook, object())
+    host = HostLook("h", settings, ssh_settings(settings, {}, {}), no_thread, nothing)
     hosts = (check.name for check in host.checks())
     written = [word(row["check"]) for row in table(TEXT, "check")]
 

@@ -6,19 +6,24 @@ import json
 from pathlib import Path
 
 from tests.e2e.conftest import Start
-from tests.e2e.place import Place
+from tests.e2e.place import PROMPT, Place
 from tests.e2e.remote import Fleet
+from tests.forges.service import PATH, TOKEN
 from tests.ports import free_port
 from tests.transports.ssh.sshd import new_key, requires_sshd
+from tests.workspaces.git_http import git_server
+from tests.workspaces.remotes import make_remote
 
 pytestmark = requires_sshd
 
 INSIDE = ("directory", "program", "git", "disk", "clock", "processes")
 
 
-async def diagnosed(place: Place) -> dict[str, tuple[str, str, str | None]]:
+async def diagnosed(
+    place: Place, FORGE_TOKEN: str | None = None
+) -> dict[str, tuple[str, str, str | None]]:
     """Return outcome, message and remedy of each check of a host, by its name without ``hosts.``"""
-    ran = await place.sortie("doctor", "--format", "json")
+    ran = await place.sortie("doctor", "--format", "json", FORGE_TOKEN=FORGE_TOKEN)
     checks = json.loads(ran.out)["checks"]
     assert ran.code == (0 if json.loads(ran.out)["ok"] else 1)
     return {
@@ -110,3 +115,80 @@ async def test_a_daemon_at_work_is_not_disturbed(place: Place, start: Start, fle
     assert finished["status"] == "succeeded"
     assert daemon.lines("host.rested") == []
     assert daemon.lines("host.noticed") == []
+
+
+async def test_hosts_are_asked_for_git_and_the_repository(place: Place, fleet: Fleet) -> None:
+    """With the credential, which one of them cannot use: its way to the remote is another; and a
+    host whose git is too old, or has no git-lfs, says so. Nothing is written there."""
+    forge = place.root / "forge"
+    bare = make_remote(forge / "team")
+    (forge / PATH).with_suffix(".git").symlink_to(bare)
+    fleet.add("good", "away", "old")
+    for name in fleet.hosts:
+        know(fleet, name, fleet.hosts[name].host_key)
+    settings = fleet.hosts["away"].home / ".gitconfig"
+    settings.write_text("[http]\n  proxy = http://127.0.0.1:9\n")
+    old = fleet.hosts["old"].home / "bin/git"
+    old.write_text("#!/bin/sh\necho git version 2.20.1\n")
+    old.chmod(0o755)
+    with git_server(forge, TOKEN) as remote:
+        repository: dict[str, object] = {
+            "url": f"{remote.url}/{PATH}.git",
+            "credential": "$FORGE_TOKEN",
+        }
+        none = {"kind": "none"}
+        fleet.write_workflow(repository=repository, forge=none)
+        found = await diagnosed(place, FORGE_TOKEN=TOKEN)
+        alone = await place.sortie(
+            "doctor", "--host", "good", "--format", "json", FORGE_TOKEN=TOKEN
+        )
+        wrong = await diagnosed(place, FORGE_TOKEN="another")
+        fleet.write_workflow(hosts=["good"], repository=repository | {"lfs": True}, forge=none)
+        lfs = fleet.hosts["good"].home / "bin/git-lfs"
+        lfs.write_text("#!/bin/sh\nexit 1\n")
+        lfs.chmod(0o755)
+        broken = await diagnosed(place, FORGE_TOKEN=TOKEN)
+        lfs.write_text("#!/bin/sh\necho git-lfs/3.9 and more\n")
+        well = await diagnosed(place, FORGE_TOKEN=TOKEN)
+
+    assert found["good.git"][0] == found["good.remote"][0] == "ok"
+    assert "git version" in found["good.git"][1]
+    assert "whose default branch is main" in found["good.remote"][1]
+    assert found["away.git"][0] == "ok"
+    assert found["away.remote"][0] == "failed"
+    assert "repository.credential" in str(found["away.remote"][2])
+    assert found["old.git"][:2] == ("failed", "git version 2.20.1 is too old")
+    assert found["old.remote"][0] == "skipped"
+    assert "hosts.good.remote" in alone.out
+    assert wrong["good.remote"][0] == "failed"
+    assert TOKEN not in alone.out + str(found) + str(wrong)
+    assert broken["good.git"][0] == "failed"
+    assert "no git-lfs" in broken["good.git"][1]
+    assert well["good.git"][1].endswith(", git-lfs/3.9")
+    for host in fleet.hosts.values():
+        assert not (host.home / "workspaces").exists()
+
+
+async def test_the_forge_is_asked_from_here_also_where_runs_are_remote(
+    place: Place, fleet: Fleet
+) -> None:
+    """As the daemon does; git is asked here only where runs are here."""
+    bare = make_remote(place.root / "forge")
+    url = "https://forge.example/team/thing"
+    forge = {"kind": "gitea", "endpoint": f"http://127.0.0.1:{free_port()}"}
+    fleet.add("one")
+    know(fleet, "one", fleet.hosts["one"].host_key)
+    asked = []
+    for repository, place_of in (({"url": url}, fleet), ({"url": str(bare)}, place)):
+        token = {"credential": "$FORGE_TOKEN"} if repository["url"] == url else {}
+        block = {"repository": repository | token} | ({"forge": forge} if token else {})
+        place_of.write_workflow(PROMPT, **block)
+        ran = await place.sortie("doctor", "--format", "json", FORGE_TOKEN=TOKEN)
+        found = {check["check"]: check["outcome"] for check in json.loads(ran.out)["checks"]}
+        parts = ("repository", "forge", "hosts.one.remote")
+        asked.append({name: found[name] for name in found if name.startswith(parts)})
+
+    assert asked[0] == {"forge.reach": "failed", "hosts.one.remote": "failed"} | {
+        name: "skipped" for name in asked[0] if name.startswith("forge.") and name != "forge.reach"
+    }
+    assert asked[1] == {"repository.git": "ok", "repository.remote": "ok"}

@@ -13,10 +13,11 @@ from sortie.config.settings import Settings
 from sortie.daemon.doctor.agent import agent_checks, key_values
 from sortie.daemon.doctor.checkup import Diagnosis, Tell, run_checks, skipped, without_secrets
 from sortie.daemon.doctor.machine import machine_checks
-from sortie.daemon.doctor.repository import look_at_repository
+from sortie.daemon.doctor.repository import RepositoryLook, usable_repositories
 from sortie.daemon.doctor.tracker import look_at_tracker
 from sortie.daemon.guards import expected_failures
 from sortie.daemon.options import RunOptions
+from sortie.daemon.repositories import Repositories
 from sortie.daemon.run_contexts import secrets_of
 from sortie.daemon.unusable_settings import unusable_settings
 from sortie.daemon.workflow_file import load_workflow
@@ -101,12 +102,33 @@ def _require_known(hosts: Collection[str], settings: Settings) -> None:
 async def _look_at_some(
     hosts: Collection[str], options: RunOptions, workflow: Workflow, tell: Tell
 ) -> None:
+    """Look at these hosts alone."""
+    async with usable_repositories(workflow.settings, tell) as repositories:
+        await _look_at_hosts(hosts, options, workflow.settings, repositories, tell)
+
+
+async def _look_at_hosts(
+    hosts: Collection[str],
+    options: RunOptions,
+    settings: Settings,
+    repositories: Repositories | None,
+    tell: Tell,
+) -> None:
     if not hosts:
         return
     from sortie.daemon.doctor.hosts import look_at_hosts  # needs asyncssh
 
-    settings = workflow.settings
-    await look_at_hosts(settings, options.environ, _helpers(options, settings), tell, hosts)
+    helpers, git = _helpers(options, settings), _look_of(options, settings, repositories)
+    await look_at_hosts(settings, options.environ, helpers, tell, hosts, git)
+
+
+def _look_of(
+    options: RunOptions, settings: Settings, repositories: Repositories | None
+) -> RepositoryLook | None:
+    if repositories is None:
+        return None
+    environ = helper_env(options.environ, (), secrets_of(settings))
+    return RepositoryLook(settings=settings, repositories=repositories, environ=environ)
 
 
 def _helpers(options: RunOptions, settings: Settings) -> Mapping[str, str]:
@@ -122,9 +144,14 @@ async def _look(options: RunOptions, workflow: Workflow, tell: Tell) -> None:
     try:
         await run_checks("machine", machine_checks(settings, transport, helpers), tell)
         await run_checks("agent", agent_checks(settings, transport, environ), tell)
-        if not settings.worker.ssh_hosts:  # they fetch it by themselves
-            await look_at_repository(settings, transport, environ, tell)
+        hosts = settings.worker.ssh_hosts
+        async with usable_repositories(settings, tell) as repositories:
+            look = _look_of(options, settings, repositories)
+            if look is not None and not hosts:  # they fetch it by themselves
+                await look.look(transport, tell)
+            if repositories is not None and repositories.forge is not None:
+                await run_checks("forge", repositories.forge.checks(), tell)
+            await _look_at_hosts(hosts, options, settings, repositories, tell)
     finally:
         await transport.close()
-    await _look_at_some(settings.worker.ssh_hosts, options, workflow, tell)
     await look_at_tracker(workflow, options.environ, tell)

@@ -19,6 +19,7 @@ from sortie.config.settings import Isolation, Settings
 from sortie.daemon.doctor.checkup import Diagnosis, Tell, run_checks
 from sortie.daemon.doctor.machine import GIGABYTE, LITTLE_ROOM
 from sortie.daemon.doctor.programs import HostProbe, probe
+from sortie.daemon.doctor.repository import REMOTE_REMEDY, RepositoryLook
 from sortie.daemon.remote_transports import ssh_settings
 from sortie.model import AgentError, HostError, HostTrouble, TransportError
 from sortie.model.checks import Check, CheckResult, failed, passed, warned
@@ -40,6 +41,7 @@ async def look_at_hosts(
     helpers: Mapping[str, str],
     tell: Tell,
     hosts: Collection[str],
+    repository: RepositoryLook | None = None,
 ) -> None:
     """Check all hosts at the same time, and report one after the other."""
     if not hosts:
@@ -48,7 +50,8 @@ async def look_at_hosts(
     found: dict[str, list[Diagnosis]] = {host: [] for host in hosts}
     async with open_asyncio_thread() as thread, trio.open_nursery() as nursery:
         for host in hosts:
-            nursery.start_soon(_look_at, HostLook(host, settings, ssh, thread), found[host].append)
+            look = HostLook(host, settings, ssh, thread, repository)
+            nursery.start_soon(_look_at, look, found[host].append)
     for host in hosts:
         for diagnosis in found[host]:
             tell(diagnosis)
@@ -74,9 +77,15 @@ class HostLook:
     """One host, connected to by the first of its checks; to be closed."""
 
     def __init__(
-        self, name: str, settings: Settings, ssh: SshSettings, thread: AsyncioThread
+        self,
+        name: str,
+        settings: Settings,
+        ssh: SshSettings,
+        thread: AsyncioThread,
+        repository: RepositoryLook | None,
     ) -> None:
         self.name = name
+        self._repository = repository
         self._settings = settings
         self._ssh = ssh
         self._thread = thread
@@ -100,6 +109,7 @@ class HostLook:
             Check(name="directory", ask=self._directory, needs=inside),
             Check(name="program", ask=self._program, needs=inside),
             Check(name="git", ask=self._git, needs=inside),
+            *self._remote_checks(),
             Check(name="disk", ask=self._disk, needs=inside),
             Check(name="clock", ask=self._clock, needs=inside),
             Check(name="processes", ask=self._processes, needs=inside),
@@ -188,7 +198,22 @@ class HostLook:
             )
         return passed(f"the {agent.kind} agent is {argv[0]}")
 
+    def _remote_checks(self) -> Sequence[Check]:
+        look = self._repository
+        if look is None:
+            return ()
+        return (
+            Check(
+                name="remote",
+                ask=lambda: look.remote(self._transport),
+                needs=("git",),
+                remedy=REMOTE_REMEDY,
+            ),
+        )
+
     async def _git(self) -> CheckResult:
+        if self._repository is not None:
+            return await self._repository.git(self._transport)
         if self._probe.has_git:
             return passed("git is there")
         return warned(

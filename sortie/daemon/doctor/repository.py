@@ -1,51 +1,99 @@
-"""The checks of the repository: whether git reaches it from here, and its forge."""
+"""The checks of the repository: whether git is there and reaches it, here or on a host; its forge.
+
+Rule: git runs in ``/`` and writes nothing.
+"""
 
 from __future__ import annotations
 
-import os
-import tempfile
-from collections.abc import Mapping
+import re
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from msgspec import Struct
 
 from sortie.config.settings import Settings
 from sortie.daemon.doctor.checkup import Diagnosis, Tell, remedy_of, run_checks
+from sortie.daemon.doctor.programs import answer_of
 from sortie.daemon.repositories import Repositories, open_repositories
 from sortie.model import LOCAL, RunId, TrackerError
 from sortie.model.checks import Check, CheckResult, failed, passed
 from sortie.transports import Transport
-from sortie.workspaces import Secrets, hook_env
+from sortie.workspaces import Secrets, hook_env, remote_hook_env
 from sortie.workspaces.environment import RunVariables
 
-_NO_RUN = RunId("")
+OLDEST_GIT = (2, 31)
+"""The first version that can be told a credential without writing it anywhere."""
+
+REMOTE_REMEDY = (
+    "look at repository.url and repository.credential, and at what git says of it there by hand"
+)
+
+_NO_RUN = RunVariables(issue_id="", issue_identifier="", workspace="/", attempt=0, run_id=RunId(""))
+_VERSION = re.compile(r"(\d+)\.(\d+)")
 
 
-async def look_at_repository(
-    settings: Settings, transport: Transport, environ: Mapping[str, str], tell: Tell
-) -> None:
-    """Ask the remote and the forge, and change nothing there."""
-    try:
-        async with open_repositories(settings) as repositories:
-            if repositories is None:
-                return
-            checks = (_remote(repositories, transport, environ),)
-            await run_checks("repository", checks, tell)
-            if repositories.forge is not None:
-                await run_checks("forge", repositories.forge.checks(), tell)
-    except TrackerError as error:
-        sentence = f"the forge cannot be used: {error}"
-        tell(Diagnosis(name="forge", result=failed(sentence, remedy_of(error))))
+@asynccontextmanager
+async def usable_repositories(settings: Settings, tell: Tell) -> AsyncIterator[Repositories | None]:
+    """Hold the forge open; None without a repository, and where the forge cannot be used, which is
+    told."""
+    async with AsyncExitStack() as stack:
+        repositories = None
+        try:
+            repositories = await stack.enter_async_context(open_repositories(settings))
+        except TrackerError as error:
+            sentence = f"the forge cannot be used: {error}"
+            tell(Diagnosis(name="forge", result=failed(sentence, remedy_of(error))))
+        yield repositories
 
 
-def _remote(repositories: Repositories, transport: Transport, environ: Mapping[str, str]) -> Check:
-    async def ask() -> CheckResult:
-        access = await repositories.access()
-        with tempfile.TemporaryDirectory(prefix="sortie-doctor-") as place:
-            repository = repositories.on_host(LOCAL, transport).at(os.path.realpath(place))
-            variables = RunVariables(
-                issue_id="", issue_identifier="", workspace=place, attempt=0, run_id=_NO_RUN
-            )
-            env = hook_env(environ, (), variables, Secrets())
-            base = await repository.default_branch(access, env)
+class RepositoryLook(Struct, frozen=True, kw_only=True):
+    """What is asked of a machine that fetches the repository; ``environ`` is the daemon's, as far
+    as it is no secret."""
+
+    settings: Settings
+    repositories: Repositories
+    environ: Mapping[str, str]
+
+    async def git(self, transport: Transport) -> CheckResult:
+        """Tell whether there is a git that can do what runs need."""
+        environ = self._environ(transport)
+        found = await answer_of(transport, environ, "git", "--version")
+        oldest = ".".join(map(str, OLDEST_GIT))
+        if found is None or found.status != 0:
+            return failed("there is no git, which fetches the repository", f"install git {oldest}")
+        said = found.said.partition("\n")[0]
+        version = _VERSION.search(said)
+        if version is not None and tuple(map(int, version.groups())) < OLDEST_GIT:
+            return failed(f"{said} is too old", f"install git {oldest} or a newer one")
+        if not self.settings.repository.lfs:
+            return passed(said)
+        lfs = await answer_of(transport, environ, "git-lfs", "version")
+        if lfs is None or lfs.status != 0:
+            return failed(f"{said}, and no git-lfs, which repository.lfs needs", "install git-lfs")
+        return passed(f"{said}, {lfs.said.partition(' ')[0]}")
+
+    async def remote(self, transport: Transport) -> CheckResult:
+        """Tell whether the remote answers with the credential."""
+        repository = self.repositories.on_host(transport.host, transport).at("/")
+        access = await self.repositories.access()
+        base = await repository.default_branch(access, self._environ(transport))
         return passed(f"git reaches {repository.url.text}, whose default branch is {base}")
 
-    remedy = "look at repository.url and repository.credential, and at what git says of it by hand"
-    return Check(name="remote", ask=ask, remedy=remedy)
+    async def look(self, transport: Transport, tell: Tell) -> None:
+        """Ask this machine both."""
+        checks = (
+            Check(name="git", ask=lambda: self.git(transport)),
+            Check(
+                name="remote",
+                ask=lambda: self.remote(transport),
+                needs=("git",),
+                remedy=REMOTE_REMEDY,
+            ),
+        )
+        await run_checks("repository", checks, tell)
+
+    def _environ(self, transport: Transport) -> Mapping[str, str]:
+        """Return what git gets in a run."""
+        names = self.settings.hooks.pass_env
+        made = hook_env if transport.host == LOCAL else remote_hook_env
+        return made(self.environ, names, _NO_RUN, Secrets())
