@@ -7,10 +7,10 @@ made. An adapter neither sleeps nor tries again by itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from enum import StrEnum
-from typing import Literal, Protocol
+from typing import Protocol
 
 from msgspec import Struct
 
@@ -19,6 +19,13 @@ from sortie.model import PullRequest, RateBudget
 from sortie.model.checks import Check
 from sortie.model.git_urls import GitUrl
 from sortie.model.hiding import repr_without
+from sortie.model.pull_requests import (
+    HeadCheck,
+    MergeMethod,
+    Note,
+    PullRequestState,
+    ReviewThread,
+)
 
 
 class GitCredential(Struct, frozen=True, kw_only=True):
@@ -64,65 +71,6 @@ class CommitStatus(Struct, frozen=True, kw_only=True):
     sentence: str
 
 
-class CheckState(StrEnum):
-    """What a check of a head has come to; ``neutral`` is neither success nor failure."""
-
-    PENDING = "pending"
-    SUCCESS = "success"
-    FAILURE = "failure"
-    NEUTRAL = "neutral"
-
-
-class HeadCheck(Struct, frozen=True, kw_only=True):
-    """A check of a head by its name; ``required`` is None where the forge does not say."""
-
-    id: str
-    name: str
-    state: CheckState
-    required: bool | None = None
-    url: str | None = None
-
-
-class Review(Struct, frozen=True, kw_only=True):
-    """What a person thinks of a pull request."""
-
-    id: str
-    author: str
-    state: Literal["approved", "changes_requested", "commented", "dismissed"]
-    body: str = ""
-
-
-class ThreadNote(Struct, frozen=True, kw_only=True):
-    """One note of a review thread."""
-
-    author: str
-    body: str
-
-
-class ReviewThread(Struct, frozen=True, kw_only=True):
-    """Notes about a place of the diff; ``resolved`` is None where the forge does not say."""
-
-    id: str
-    path: str | None = None
-    line: int | None = None
-    resolved: bool | None = None
-    outdated: bool = False
-    notes: tuple[ThreadNote, ...] = ()
-
-
-class PullRequestState(Struct, frozen=True, kw_only=True):
-    """How a pull request stands. ``conflicts`` is None while the forge computes it."""
-
-    pull_request: PullRequest
-    conflicts: bool | None = None
-    checks: tuple[HeadCheck, ...] = ()
-    reviews: tuple[Review, ...] = ()
-    threads: tuple[ReviewThread, ...] = ()
-
-
-MergeMethod = Literal["merge", "squash", "rebase"]
-
-
 class Forge(Protocol):
     """One repository of a forge."""
 
@@ -145,8 +93,14 @@ class Forge(Protocol):
         """
         ...
 
-    async def read(self, pull_request: PullRequest) -> PullRequestState:
-        """Return how a pull request stands at this moment. Raises NOT_FOUND."""
+    async def look(
+        self, pull_requests: Sequence[PullRequest], *, afresh: bool = False
+    ) -> Mapping[str, PullRequestState]:
+        """Return how pull requests stand, by their ids; what is gone is left out.
+
+        It costs as few requests as the forge allows: what it shows as unchanged is remembered,
+        unless ``afresh`` asks for this moment.
+        """
         ...
 
     async def set_status(self, status: CommitStatus) -> None:
@@ -157,8 +111,41 @@ class Forge(Protocol):
         """Comment on a pull request, once for a key."""
         ...
 
-    async def reply(self, pull_request: PullRequest, thread: ReviewThread, body: str) -> None:
-        """Answer in a review thread."""
+    async def reply(
+        self, pull_request: PullRequest, thread: ReviewThread, body: str, key: str
+    ) -> None:
+        """Answer in a review thread, once for a key."""
+        ...
+
+    async def acknowledge(self, pull_request: PullRequest, note: Note) -> None:
+        """Show the author of a comment by a reaction on it that it was seen; again is no error."""
+        ...
+
+    async def label(
+        self, pull_request: PullRequest, *, add: Sequence[str] = (), remove: Sequence[str] = ()
+    ) -> None:
+        """Add and remove labels by name; one that the repository does not have is left out."""
+        ...
+
+    async def may_write(self, user: str) -> bool:
+        """Tell whether somebody may push to the repository; False for who is unknown."""
+        ...
+
+    async def check_log(self, check: HeadCheck, lines: int) -> str:
+        """Return annotations and the last lines of the log of a failed check, as text without
+        escape sequences; "" where the forge has none. What it holds was written by anybody."""
+        ...
+
+    async def rerun(self, check: HeadCheck) -> bool:
+        """Have a check made again; False where the forge cannot do that."""
+        ...
+
+    async def bring_up_to_date(self, pull_request: PullRequest, head: str) -> bool:
+        """Have the forge bring its base into the branch where that is behind, which makes a new
+        head; False where nothing was to be done.
+
+        Raises CONFLICT where the head is another by now, INVALID where it cannot be done.
+        """
         ...
 
     async def merge(self, pull_request: PullRequest, head: str, method: MergeMethod) -> None:
@@ -166,6 +153,19 @@ class Forge(Protocol):
 
         Raises CONFLICT where the head is another by now, and INVALID where it cannot be merged.
         """
+        ...
+
+    async def merge_when_ready(
+        self, pull_request: PullRequest, head: str, method: MergeMethod
+    ) -> None:
+        """Have the forge merge it by itself, or queue it, once all that it demands is there.
+
+        Raises CONFLICT where the head is another by now, and INVALID where it will not.
+        """
+        ...
+
+    async def delete_branch(self, branch: str) -> None:
+        """Delete a branch of the repository; one that is not there is no error."""
         ...
 
     def budgets(self) -> Sequence[RateBudget]:

@@ -5,7 +5,6 @@ from sortie.model.deliveries import (
     ChangedFile,
     CommandResult,
     Delivery,
-    PullRequest,
     Stage,
     VerificationResult,
 )
@@ -42,6 +41,7 @@ from sortie.model.issues import (
     same_state,
     state_key,
 )
+from sortie.model.pull_requests import PullRequest
 from sortie.model.rate_budgets import RateBudget
 from sortie.model.runs import (
     LEASE,

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Literal
-
 from msgspec import Struct
 
+from sortie.model.pull_requests import PullRequest
 from sortie.model.runs import Finish
 
 FILES_SHOWN = 200
@@ -14,25 +13,6 @@ FILES_SHOWN = 200
 
 DIFF_LIMIT = 512 * 1024
 """Characters of a diff that are kept."""
-
-
-class PullRequest(Struct, frozen=True, kw_only=True):
-    """A pull request of a forge (GitLab says merge request).
-
-    ``id`` is the forge's own and stays where a repository is renamed; ``number`` is what people
-    use. ``head`` is the commit of its branch, as far as the forge has seen it.
-    """
-
-    id: str
-    number: int
-    url: str
-    state: Literal["open", "merged", "closed"]
-    branch: str
-    base: str
-    title: str
-    body: str = ""
-    head: str | None = None
-    draft: bool = False
 
 
 class CommandResult(Struct, frozen=True, kw_only=True):
