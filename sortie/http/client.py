@@ -38,6 +38,9 @@ HTTP_TIMEOUT = httpx2.Timeout(connect=10.0, read=30.0, write=30.0, pool=None)
 LARGEST_BODY = 32 * 1024 * 1024
 """Bytes of an answer, unpacked; a larger one is an error."""
 
+LONGEST_TEXT = 4 * LARGEST_BODY
+"""Bytes of a text that are read for the sake of its end."""
+
 _SHOWN = 500  # characters of what a tracker says about an error
 _SHOWN_BODY = 80  # and of a body that is not what it should be
 
@@ -159,9 +162,7 @@ class HttpClient:
         if answer.status == 401 and request.signed and await self.credential.renew():
             answer = await self._signed(request)
         if request.follow and answer.status in REDIRECTS and not request.is_change:
-            location = answer.headers.get("location", "")
-            path = self.endpoint.redirected(answer.url, location, self._attempt(request))
-            answer = await self._signed(replace(request, path=path, params=(), follow=False))
+            answer = await self._redirected(request, answer)
         for progress in self.users:
             progress()
         is_limit = self._provider.is_limit(answer)  # GraphQL tells of limits with 200, too
@@ -171,6 +172,16 @@ class HttpClient:
             self._check_json(request, answer)
             return answer
         raise self._refusal(request, answer)
+
+    async def _redirected(self, request: HttpRequest, answer: HttpAnswer) -> HttpAnswer:
+        """Return the answer to which a redirect leads; what is signed stays on this server."""
+        location, attempt = answer.headers.get("location", ""), self._attempt(request)
+        if request.tail is None:
+            path = self.endpoint.redirected(answer.url, location, attempt)
+            return await self._signed(replace(request, path=path, params=(), follow=False))
+        url = self.endpoint.elsewhere(answer.url, location, attempt)
+        async with self._slots:
+            return await self._sent(request, url, {})
 
     async def _signed(self, request: HttpRequest) -> HttpAnswer:
         """Make a request with the credential, for which that may have to ask first."""
@@ -262,6 +273,8 @@ class HttpClient:
         )
 
     async def _content(self, request: HttpRequest, reply: httpx2.Response) -> bytes:
+        if request.tail is not None:
+            return await _tail_of(reply, request.tail)
         parts, size = [], 0
         async for part in reply.aiter_bytes():
             parts.append(part)
@@ -274,6 +287,8 @@ class HttpClient:
 
     def _check_json(self, request: HttpRequest, answer: HttpAnswer) -> None:
         if not answer.ok or not (answer.has_body or request.list_at is not None):
+            return
+        if request.tail is not None:
             return
         try:
             body = answer.json()
@@ -329,6 +344,19 @@ class HttpClient:
 
     def _clean(self, text: str) -> str:
         return redactor(self.credential.secrets)(text)
+
+
+async def _tail_of(reply: httpx2.Response, kept: int) -> bytes:
+    """Return the last bytes of an answer, of which no more than LONGEST_TEXT are read."""
+    found, size = bytearray(), 0
+    async for part in reply.aiter_bytes():
+        found += part
+        size += len(part)
+        if len(found) > 2 * kept:
+            del found[:-kept]
+        if size > LONGEST_TEXT:
+            break
+    return bytes(found[-kept:])
 
 
 _open: list[HttpClient] = []

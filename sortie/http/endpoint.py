@@ -80,6 +80,21 @@ class ServerEndpoint:
             "set tracker.endpoint to the address that is meant",
         )
 
+    def elsewhere(self, url: str, location: str, attempt: str) -> httpx2.URL:
+        """Return the address that a redirect leads to, on any server, as secure as this one.
+
+        Raises TrackerError for what is no such address.
+        """
+        try:
+            to = httpx2.URL(url).join(location)
+        except httpx2.InvalidURL:
+            to = httpx2.URL("")
+        if to.host and to.scheme in ("https", self._base.scheme) and not to.userinfo:
+            return to
+        raise TrackerError(
+            TrackerErrorKind.UNAVAILABLE, f"{attempt}: it sends us to no address of a server"
+        )
+
     def _below(self, url: httpx2.URL) -> str | None:
         prefix = self._base.raw_path.decode().rstrip("/")
         path = url.raw_path.decode()

@@ -1,14 +1,15 @@
-"""What is GitHub's own among the services over HTTP: its limits and errors."""
+"""What is GitHub's own among the services over HTTP: its limits and errors, and its GraphQL."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sortie.http.answers import HttpAnswer, NoJson
-from sortie.http.budget import BudgetHeaders, Reset
+from sortie.http.budget import BudgetHeaders, Reset, Use
+from sortie.http.client import HttpClient
 from sortie.http.json_values import list_of, mapping_of
-from sortie.http.requests import Provider, error_text_in_json
+from sortie.http.requests import HttpRequest, Provider, error_text_in_json
 from sortie.model import TrackerErrorKind
 
 VERSION = "2022-11-28"
@@ -21,6 +22,42 @@ GRAPHQL = "graphql"
 GRAPHQL_LIMITS = frozenset({"RATE_LIMITED", "RATE_LIMIT"})
 """Words by which GraphQL tells that no more is asked for now."""
 
+TOO_MUCH = frozenset({"RESOURCE_LIMITS_EXCEEDED", "MAX_NODE_LIMIT_EXCEEDED"})
+"""Words by which GraphQL tells that one question asked for too much."""
+
+FORBIDDEN = frozenset({"FORBIDDEN", "INSUFFICIENT_SCOPES"})
+"""Words by which GraphQL tells that the credential may not see something."""
+
+
+def graphql_path(base: str) -> str:
+    """Return the path of GraphQL from the root of a server whose REST is at this address."""
+    path = "/" + base.partition("://")[2].partition("/")[2]
+    if path.endswith("/api/v3"):
+        return f"{path.removesuffix('/v3')}/{GRAPHQL}"
+    return f"{path.rstrip('/')}/{GRAPHQL}"
+
+
+def graphql_request(
+    client: HttpClient,
+    what: str,
+    query: str,
+    variables: Mapping[str, Any],
+    *,
+    use: Use = Use.READ,
+    wanted: frozenset[int] = frozenset(),
+) -> HttpRequest:
+    """Return a question, or a change, in GraphQL; ``what`` begins an error's text."""
+    return HttpRequest(
+        method="POST",
+        path=graphql_path(str(client.endpoint)),
+        from_root=True,
+        what=what,
+        body={"query": query, "variables": variables},
+        use=use,
+        wanted=wanted,
+        budget=GRAPHQL,
+    )
+
 
 def errors_in(body: object) -> list[Mapping[str, Any]]:
     """Return the errors that an answer of GraphQL tells."""
@@ -31,6 +68,11 @@ def kinds_of(error: Mapping[str, Any]) -> set[str]:
     """Return the words by which an error of GraphQL says what kind it is."""
     code = mapping_of(error.get("extensions")).get("code")
     return {str(kind) for kind in (error.get("type"), code) if kind}
+
+
+def messages_of(errors: Iterable[Mapping[str, Any]]) -> str:
+    """Return what errors of GraphQL say for people."""
+    return "; ".join(dict.fromkeys(str(error.get("message") or "") for error in errors))
 
 
 def is_graphql_limit(answer: HttpAnswer) -> bool:

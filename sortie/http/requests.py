@@ -27,6 +27,8 @@ class HttpRequest(Struct, frozen=True, kw_only=True):
     server is followed. ``signed``: with the credential. ``budget`` names the one it is counted in.
     ``list_at``: where in the answer a list of objects has to be, by the keys that lead there; what
     has none there is an error, and never an empty list.
+    ``tail``: the answer is text, of which so many of the last bytes are kept; with ``follow`` a
+    redirect may lead to another server then, which is asked without the credential.
     """
 
     path: str
@@ -43,6 +45,7 @@ class HttpRequest(Struct, frozen=True, kw_only=True):
     signed: bool = True
     budget: str | None = None
     list_at: tuple[str, ...] | None = None
+    tail: int | None = None
 
     __repr__ = repr_without("headers")
 

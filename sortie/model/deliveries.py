@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+
 from msgspec import Struct
 
 from sortie.model.pull_requests import PullRequest

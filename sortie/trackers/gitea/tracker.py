@@ -10,6 +10,7 @@ from typing import Any
 import trio
 from msgspec.structs import replace
 
+from sortie.http.at_once import each
 from sortie.http.budget import Use
 from sortie.http.checks import budget_check, clock_check
 from sortie.http.client import HttpClient, open_client
@@ -34,7 +35,7 @@ from sortie.trackers.gitea.items import GiteaItem, GiteaReader, comment_of, gite
 from sortie.trackers.gitea.settings import GiteaSettings
 from sortie.trackers.http.changes import ChangingList
 from sortie.trackers.http.listed import unreadable_issue
-from sortie.trackers.http.tracker import CommentMemory, HttpTracker, each
+from sortie.trackers.http.tracker import CommentMemory, HttpTracker
 
 COMMENT_LIMIT = 60_000
 """Characters of a comment that are sent."""

@@ -16,7 +16,16 @@ from msgspec import Struct
 from sortie.http.answers import HttpAnswer
 from sortie.http.budget import Use
 from sortie.http.client import HttpClient
-from sortie.http.github import GRAPHQL, GRAPHQL_LIMITS, errors_in, kinds_of
+from sortie.http.github import (
+    FORBIDDEN,
+    GRAPHQL,
+    GRAPHQL_LIMITS,
+    TOO_MUCH,
+    errors_in,
+    graphql_request,
+    kinds_of,
+    messages_of,
+)
 from sortie.http.requests import HttpRequest
 from sortie.model import TrackerErrorKind
 from sortie.trackers.github.items import GitHubRepository
@@ -48,8 +57,6 @@ _NOT_HAD = frozenset({403, 404, 405, 410, 501})
 """Statuses of a server, or a credential, that has no GraphQL."""
 
 _UNKNOWN_FIELDS = frozenset({"undefinedField", "missingField", "undefinedType"})
-_TOO_MUCH = frozenset({"RESOURCE_LIMITS_EXCEEDED", "MAX_NODE_LIMIT_EXCEEDED"})
-_FORBIDDEN = frozenset({"FORBIDDEN", "INSUFFICIENT_SCOPES"})
 
 
 class BatchedIssue(Struct, frozen=True, kw_only=True):
@@ -69,7 +76,6 @@ class IssueBatches:
     def __init__(self, client: HttpClient, repository: GitHubRepository) -> None:
         self._client = client
         self._repository = repository
-        self._path = _path_of(str(client.endpoint))
         self._is_had = True
 
     async def read(self, numbers: Sequence[str]) -> Mapping[str, BatchedIssue | None] | None:
@@ -111,15 +117,8 @@ class IssueBatches:
             f"  repository(owner: $owner, name: $name) {{\n{aliases}\n  }}\n}}\n{_FRAGMENT}"
         )
         variables = {"owner": self._repository.owner, "name": self._repository.name}
-        return HttpRequest(
-            method="POST",
-            path=self._path,
-            from_root=True,
-            what=f"cannot read {len(numbers)} issues of {self._repository.full_name}",
-            body={"query": query, "variables": variables},
-            wanted=_NOT_HAD,
-            budget=GRAPHQL,
-        )
+        what = f"cannot read {len(numbers)} issues of {self._repository.full_name}"
+        return graphql_request(self._client, what, query, variables, wanted=_NOT_HAD)
 
     def _read(
         self, request: HttpRequest, answer: HttpAnswer, numbers: Sequence[str]
@@ -131,18 +130,18 @@ class IssueBatches:
         if kinds & _UNKNOWN_FIELDS:
             self._is_had = False
             return None
-        if kinds & _TOO_MUCH:
+        if kinds & TOO_MUCH:
             raise _TooMuch
         if kinds & GRAPHQL_LIMITS:
             if self._client.budget_wait(Use.READ, GRAPHQL):
                 return None  # REST has a budget of its own
-            raise self._client.limit_error(request, answer, _told(errors))
+            raise self._client.limit_error(request, answer, messages_of(errors))
         unclear = {alias for error in errors if (alias := _alias_in(error)) is not None}
-        if kinds & _FORBIDDEN and not unclear:
+        if kinds & FORBIDDEN and not unclear:
             self._is_had = False
             return None
         if others := [error for error in errors if _is_about_all(error)]:
-            raise self._client.error(TrackerErrorKind.UNAVAILABLE, request, _told(others))
+            raise self._client.error(TrackerErrorKind.UNAVAILABLE, request, messages_of(others))
         try:
             nodes = body["data"]["repository"] or {}
             clear = [number for number in numbers if f"i{number}" not in unclear]
@@ -168,14 +167,6 @@ class IssueBatches:
             if all_came
             else None,
         )
-
-
-def _path_of(base: str) -> str:
-    """Return the path of GraphQL from the root of a server whose REST is at this address."""
-    path = "/" + base.partition("://")[2].partition("/")[2]
-    if path.endswith("/api/v3"):
-        return f"{path.removesuffix('/v3')}/{GRAPHQL}"
-    return f"{path.rstrip('/')}/{GRAPHQL}"
 
 
 def _as_rest(node: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -227,7 +218,3 @@ def _alias_in(error: Mapping[str, Any]) -> str | None:
 
 def _is_about_all(error: Mapping[str, Any]) -> bool:
     return _alias_in(error) is None and "NOT_FOUND" not in kinds_of(error)
-
-
-def _told(errors: Sequence[Mapping[str, Any]]) -> str:
-    return "; ".join(dict.fromkeys(str(error.get("message") or "") for error in errors))

@@ -14,6 +14,7 @@ from typing import Any
 import trio
 from msgspec.structs import replace
 
+from sortie.http.at_once import each
 from sortie.http.budget import Use
 from sortie.http.client import HttpClient
 from sortie.model import Blocker, Issue, TrackerError
@@ -24,7 +25,6 @@ from sortie.trackers.github.search_filter import query_of
 from sortie.trackers.http.changes import ChangingList
 from sortie.trackers.http.label_states import LabelStates
 from sortie.trackers.http.listed import ListedIssues, unreadable_issue
-from sortie.trackers.http.tracker import each
 
 _READ_AT_ONCE = 500  # issues, some milliseconds of work, after which other tasks have their turn
 

@@ -15,6 +15,7 @@ from datetime import timedelta
 import trio
 from msgspec.structs import replace
 
+from sortie.http.at_once import each
 from sortie.http.budget import Use
 from sortie.http.client import HttpClient, open_client
 from sortie.http.comments import OnceOnly, fitted, harmless_mentions, is_marked, marked
@@ -38,7 +39,7 @@ from sortie.trackers.github.items import (
 )
 from sortie.trackers.github.settings import GitHubSettings
 from sortie.trackers.http.label_states import LabelStates
-from sortie.trackers.http.tracker import HttpTracker, each
+from sortie.trackers.http.tracker import HttpTracker
 
 COMMENT_LIMIT = 65_000
 """Characters of a comment; GitHub takes 65,536, and our mark needs some."""

@@ -13,6 +13,7 @@ from weakref import WeakValueDictionary
 
 import trio
 
+from sortie.http.at_once import each
 from sortie.http.client import HttpClient
 from sortie.model import (
     Comment,
@@ -28,13 +29,9 @@ from sortie.trackers import IssuesRead, Overview, Tracker
 from sortie.trackers.http.listed import ListedIssues
 
 ItemT = TypeVar("ItemT")
-ArgumentT = TypeVar("ArgumentT")
 
 MOVE_TRIES = 3
 """How often a change is made that was half done, or met another change being written."""
-
-READS_AT_ONCE = 8
-"""Tasks that read issues again; the client makes fewer requests at a time."""
 
 COMMENTS_LIFE = 600.0
 """Seconds for which the comments of an issue that has not changed are not asked for again."""
@@ -217,30 +214,6 @@ class CommentMemory:
     def forget(self, issue_id: IssueId) -> None:
         """Have the comments of an issue read again."""
         self._known.pop(issue_id, None)
-
-
-async def each(
-    work: Callable[[ArgumentT], Awaitable[None]],
-    arguments: Iterable[ArgumentT],
-    at_once: int = READS_AT_ONCE,
-) -> None:
-    """Do it for each of these, some at a time. Raises the first TrackerError, alone."""
-    errors: list[TrackerError] = []
-    limit = trio.CapacityLimiter(at_once)
-
-    async def one(argument: ArgumentT) -> None:
-        async with limit:
-            try:
-                await work(argument)
-            except TrackerError as exc:
-                errors.append(exc)
-                nursery.cancel_scope.cancel()
-
-    async with trio.open_nursery() as nursery:
-        for argument in arguments:
-            nursery.start_soon(one, argument)
-    if errors:
-        raise errors[0]
 
 
 def _conflict(issue: Issue, present: str) -> TrackerError:

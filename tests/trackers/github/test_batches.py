@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from sortie.http.github import graphql_path
 from sortie.model import IssueId, TrackerError, TrackerErrorKind
 from sortie.trackers.github import batches
 from sortie.trackers.github.tracker import BATCH_FROM
@@ -237,4 +238,4 @@ async def test_what_does_not_fit_is_asked_for(tmp_path: Path) -> None:
 )
 def test_it_is_beside_rest(base: str, path: str) -> None:
     """On github.com, on an Enterprise Server, and with data residency."""
-    assert batches._path_of(base) == path
+    assert graphql_path(base) == path
