@@ -7,12 +7,14 @@ from typing import Any
 
 import trio
 
-from sortie.forges import Forge, PullRequestState
+from sortie.forges import Forge
+from sortie.forges.check_logs import LOG_BYTES
 from sortie.http.answers import HttpAnswer
 from sortie.http.budget import Use
 from sortie.http.checks import budget_check, clock_check
-from sortie.http.client import HttpClient
+from sortie.http.client import HttpClient, segment
 from sortie.http.comments import OnceOnly, is_marked, marked
+from sortie.http.json_values import mapping_of, text_of, word_of
 from sortie.http.pages import next_link, walk
 from sortie.http.requests import HttpRequest
 from sortie.model import PullRequest, RateBudget, TrackerError, TrackerErrorKind
@@ -21,7 +23,13 @@ from sortie.telemetry.log.structlog_alone import structlog
 
 log = structlog.get_logger()
 
+PERMISSION_LIFE = 300.0
+"""Seconds for which it is remembered who may write."""
+
+_MOST_PEOPLE = 1000
+
 _MISSING = frozenset({404})
+_NO_LOG = frozenset({404, 410})
 
 
 class HttpForge(Forge):
@@ -34,6 +42,8 @@ class HttpForge(Forge):
         self.root = root
         self.name = name
         self._once = OnceOnly()
+        self._writers: dict[str, tuple[float, bool]] = {}
+        self._bases: set[str] = set()
 
     async def ask(self, path: str, what: str, **more: Any) -> HttpAnswer:
         """Ask about the repository."""
@@ -74,17 +84,24 @@ class HttpForge(Forge):
         await walk(self.client, request, take)
         return found
 
-    async def comment_once(
-        self, body: str, key: str, path: str, what: str, text: Callable[[Any], str]
-    ) -> None:
+    async def comment_once(self, body: str, key: str, path: str, what: str) -> None:
         """Comment at a path, unless a comment with this key is there."""
 
         async def post() -> None:
             await self.write("POST", path, what, {"body": marked(body, key)})
 
         async def is_there() -> bool:
-            return any(is_marked(text(one), key) for one in await self.listed(path, what))
+            return has_key(await self.listed(path, what), key)
 
+        await self.once(key, post, is_there)
+
+    async def once(
+        self,
+        key: str,
+        post: Callable[[], Awaitable[object]],
+        is_there: Callable[[], Awaitable[bool]],
+    ) -> None:
+        """Post something unless it is there, from this life or an earlier one."""
         await self._once.make(key, post, is_there, tried=True)
 
     async def as_far_as_it_goes(
@@ -100,9 +117,50 @@ class HttpForge(Forge):
                 raise
             log.warning("forge.left_out", what=what, names=", ".join(names), error=str(exc))
 
-    async def read(self, pull_request: PullRequest) -> PullRequestState:
-        """Return how a pull request stands."""
+    def seen(self, pull_request: PullRequest) -> PullRequest:
+        """Return a pull request, having noted its base, which is never deleted."""
+        self._bases.add(pull_request.base)
+        return pull_request
+
+    async def may_write(self, user: str) -> bool:
+        """Tell whether somebody may push, as it was at most PERMISSION_LIFE seconds ago."""
+        now, name = trio.current_time(), user.strip().casefold()
+        if not name:
+            return False
+        known = self._writers.get(name)
+        if known is None or now >= known[0]:
+            if len(self._writers) >= _MOST_PEOPLE:
+                self._writers.clear()
+            known = now + PERMISSION_LIFE, await self.read_permission(user.strip())
+            self._writers[name] = known
+        return known[1]
+
+    async def known_labels(self, names: Sequence[str], what: str) -> list[str]:
+        """Return those of some labels that there are, and log the others."""
+        answers = {
+            name: await self.ask(f"/labels/{segment(name)}", what, wanted=_MISSING)
+            for name in names
+        }
+        if absent := [name for name, answer in answers.items() if not answer.ok]:
+            error = "there is no such label"
+            log.warning("forge.left_out", what="labels", names=", ".join(absent), error=error)
+        return [name for name in answers if name not in absent]
+
+    async def read_permission(self, user: str) -> bool:
+        """Ask whether somebody may push; False for who is unknown."""
         raise NotImplementedError
+
+    async def require_no_base(self, branch: str) -> None:
+        """Raise TrackerError (INVALID) for a branch into which others are merged."""
+        what = f"cannot delete the branch {branch}"
+        default = word_of(mapping_of((await self.ask("", what)).json()).get("default_branch"))
+        if not branch.strip() or branch in self._bases or branch == default:
+            raise invalid(f"{what}: it is a base of {self.name}")
+
+    async def log_at(self, path: str, what: str) -> bytes:
+        """Return the end of a log, b"" where there is none."""
+        answer = await self.ask(path, what, tail=LOG_BYTES, follow=True, wanted=_NO_LOG)
+        return answer.content if answer.ok else b""
 
     def budgets(self) -> Sequence[RateBudget]:
         """Return what the last answers said of limits."""
@@ -131,6 +189,11 @@ def invalid(what: str) -> TrackerError:
 def conflict(what: str) -> TrackerError:
     """Return the error for what is another by now."""
     return TrackerError(TrackerErrorKind.CONFLICT, what)
+
+
+def has_key(items: Iterable[Any], key: str) -> bool:
+    """Tell whether one of the comments is marked with a key."""
+    return any(is_marked(text_of(item.get("body")) or "", key) for item in items)
 
 
 def missing(wanted: Iterable[str], present: Iterable[str]) -> list[str]:

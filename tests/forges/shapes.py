@@ -27,11 +27,11 @@ def smallest(name: str, /, **own: Any) -> Any:
 def _of(schema: dict[str, Any], depth: int) -> Any:
     if (ref := schema.get("$ref")) is not None:
         return _of(_schemas()[ref.rpartition("/")[2]], depth + 1)
-    if schema.get("nullable") and depth > 1:
-        return None
-    for key in ("oneOf", "anyOf"):
+    for key in ("oneOf", "anyOf"):  # which null is none of, whatever stands beside them
         if key in schema:
             return _of(schema[key][0], depth + 1)
+    if schema.get("nullable") and depth > 1:
+        return None
     if "allOf" in schema:
         whole: dict[str, Any] = {}
         for part in schema["allOf"]:

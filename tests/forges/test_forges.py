@@ -2,75 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
-from pathlib import Path
-
 import pytest
 from msgspec.structs import replace
 
-from sortie.forges import (
-    ADAPTERS,
-    CheckState,
-    CommitState,
-    CommitStatus,
-    Forge,
-    ForgeContext,
-    GitCredential,
-    Proposal,
-)
+from sortie.forges import CommitState, CommitStatus, GitCredential
 from sortie.model import LostAnswer, TrackerError, TrackerErrorKind
-from sortie.model.git_urls import parse_git_url
-from tests.forges.service import KINDS, PATH, TOKEN, ForgeService, forge_server
+from sortie.model.pull_requests import CheckState
+from tests.forges.rig import BRANCH, PROPOSAL, Rig
+from tests.forges.service import TOKEN
 from tests.trackers.server.faults import Reset
-from tests.trackers.server.serving import TestServer
-from tests.workspaces.remotes import commit, git, make_remote
-
-BRANCH = "sortie/T-1"
-
-
-class Rig:
-    """A forge, its server and its repository."""
-
-    def __init__(self, service: ForgeService, server: TestServer, place: Path) -> None:
-        self.service = service
-        self.server = server
-        self.seed = place / "seed"
-
-    @asynccontextmanager
-    async def opened(self) -> AsyncIterator[Forge]:
-        """Hold the forge open."""
-        url = parse_git_url(f"{self.server.url}/{PATH}.git")
-        context = ForgeContext(url=url, token=TOKEN)
-        async with ADAPTERS.load(self.service.kind).open(context) as forge:
-            yield forge
-
-    def push(self, branch: str = BRANCH) -> str:
-        """Have a branch with a commit at the forge."""
-        git(self.seed, "checkout", "-q", "-B", "work", "origin/main")
-        head = commit(self.seed, f"{branch}.txt", branch)
-        git(self.seed, "push", "-q", "origin", f"HEAD:{branch}")
-        return head
-
-
-@pytest.fixture(params=KINDS)
-def rig(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Rig]:
-    """A forge of each kind."""
-    bare = make_remote(tmp_path)
-    with forge_server(request.param, bare) as (service, server):
-        yield Rig(service, server, tmp_path)
-        assert server.violations == []
-
-
-PROPOSAL = Proposal(
-    branch=BRANCH,
-    base="main",
-    title="T-1: Mend it",
-    body="What @ann wanted\n/close\n> said",
-    labels=("sortie",),
-    reviewers=("ann", "nobody"),
-    assignees=("bob",),
-)
 
 
 async def test_a_pull_request_is_opened_found_and_brought_up_to_date(rig: Rig) -> None:
@@ -143,7 +83,7 @@ async def test_a_status_is_told_and_read(rig: Rig) -> None:
         opened = await forge.open(PROPOSAL)
         await forge.set_status(status)
         await forge.set_status(status)
-        state = await forge.read(opened)
+        state = (await forge.look([opened]))[opened.id]
 
     assert [(check.name, check.state) for check in state.checks] == [
         ("sortie/verify", CheckState.SUCCESS)

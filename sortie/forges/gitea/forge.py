@@ -4,43 +4,26 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Literal
+from typing import Any
 
-from sortie.forges import (
-    CheckState,
-    CommitStatus,
-    ForgeContext,
-    GitCredential,
-    HeadCheck,
-    MergeMethod,
-    Proposal,
-    PullRequestState,
-    Review,
-    ReviewThread,
-)
-from sortie.forges.http_forge import HttpForge, conflict, invalid, log, missing, names_in
+import trio
+
+from sortie.forges import CommitStatus, ForgeContext, GitCredential, Proposal
+from sortie.forges.gitea.merging import GiteaMerging
+from sortie.forges.gitea.state import DRAFT, REVIEW_NOTE, is_ours, labels_of, pull_request_of
+from sortie.forges.http_forge import conflict, invalid, log, missing
 from sortie.http.client import open_client, segment
 from sortie.http.comments import harmless_mentions
 from sortie.http.credentials import header
 from sortie.http.gitea import PAGE, PROVIDER, api_of
-from sortie.http.json_values import mapping_of, text_of, word_of
+from sortie.http.json_values import mapping_of, word_of
 from sortie.model import PullRequest
+from sortie.model.pull_requests import HeadCheck, Note, ReviewThread
 
-_DRAFT = "WIP: "
 _CONFLICT = frozenset({409})
 _SCHEME = "token "
-_CHECKS = {
-    "success": CheckState.SUCCESS,
-    "failure": CheckState.FAILURE,
-    "error": CheckState.FAILURE,
-    "warning": CheckState.NEUTRAL,
-    "skipped": CheckState.NEUTRAL,
-}
-_REVIEWS: dict[str, Literal["approved", "changes_requested", "commented"]] = {
-    "APPROVED": "approved",
-    "REQUEST_CHANGES": "changes_requested",
-    "COMMENT": "commented",
-}
+_MISSING = frozenset({404})
+_MAY_WRITE = frozenset({"write", "admin", "owner"})
 
 
 @asynccontextmanager
@@ -60,7 +43,7 @@ async def opened(context: ForgeContext) -> AsyncIterator[GiteaForge]:
         yield GiteaForge(client, path, f"{owner}/{name}")
 
 
-class GiteaForge(HttpForge):
+class GiteaForge(GiteaMerging):
     """One repository of Gitea."""
 
     page = ("limit", PAGE)
@@ -75,14 +58,14 @@ class GiteaForge(HttpForge):
         """Return the open pull request of a branch; all that are open have to be looked at."""
         what = f"cannot look for a pull request of {branch}"
         found = await self.listed("/pulls", what, [("state", "open"), ("sort", "recentupdate")])
-        own = (item for item in found if _is_ours(item, self.name))
-        return next((pr for item in own if (pr := _pull_request(item)).branch == branch), None)
+        own = (item for item in found if is_ours(item, self.name))
+        return next((pr for item in own if (pr := pull_request_of(item)).branch == branch), None)
 
     async def open(self, proposal: Proposal) -> PullRequest:
         """Open a pull request. Raises CONFLICT where one is open for the branch."""
         what = f"cannot open a pull request of {proposal.branch}"
         body = {
-            "title": f"{_DRAFT}{proposal.title}" if proposal.draft else proposal.title,
+            "title": f"{DRAFT}{proposal.title}" if proposal.draft else proposal.title,
             "head": proposal.branch,
             "base": proposal.base,
             "body": harmless_mentions(proposal.body),
@@ -103,20 +86,20 @@ class GiteaForge(HttpForge):
                 {"reviewers": list(proposal.reviewers)},
             ),
         )
-        return _pull_request(item)
+        return self.seen(pull_request_of(item))
 
     async def update(self, pull_request: PullRequest, proposal: Proposal) -> PullRequest:
         """Bring title and body up to date, and add labels that are missing."""
         what = f"cannot change pull request {pull_request.number}"
-        title = f"{_DRAFT}{proposal.title}" if pull_request.draft else proposal.title
+        title = f"{DRAFT}{proposal.title}" if pull_request.draft else proposal.title
         body: dict[str, Any] = {"title": title, "body": harmless_mentions(proposal.body)}
         answer = await self.write("PATCH", f"/pulls/{pull_request.number}", what, body)
         item = answer.json()
-        wanted = missing(proposal.labels, names_in(item.get("labels"), "name"))
+        wanted = missing(proposal.labels, labels_of(item))
         if ids := await self._label_ids(wanted):
             path = f"/issues/{pull_request.number}/labels"
             await self.write("POST", path, what, {"labels": ids})
-        return _pull_request(item)
+        return self.seen(pull_request_of(item))
 
     async def _label_ids(self, names: Sequence[str]) -> list[int]:
         if not names:
@@ -128,22 +111,6 @@ class GiteaForge(HttpForge):
             error = "there is no such label"
             log.warning("forge.left_out", what="labels", names=", ".join(absent), error=error)
         return [ids[name.casefold()] for name in names if name.casefold() in ids]
-
-    async def read(self, pull_request: PullRequest) -> PullRequestState:
-        """Return how a pull request stands at this moment; of threads Gitea's API tells little."""
-        number, what = pull_request.number, f"cannot read pull request {pull_request.number}"
-        item = (await self.ask(f"/pulls/{number}", what)).json()
-        known = _pull_request(item)
-        statuses = await self.listed(f"/commits/{segment(known.head or '')}/statuses", what)
-        reviews = await self.listed(f"/pulls/{number}/reviews", what)
-        mergeable = item.get("mergeable")
-        newest = {str(status.get("context")): status for status in reversed(statuses)}
-        return PullRequestState(
-            pull_request=known,
-            conflicts=None if mergeable is None else not mergeable,
-            checks=tuple(map(_check, newest.values())),
-            reviews=tuple(_review(one) for one in reviews if one.get("state") in _REVIEWS),
-        )
 
     async def set_status(self, status: CommitStatus) -> None:
         """Tell of a commit."""
@@ -159,66 +126,51 @@ class GiteaForge(HttpForge):
         """Comment on a pull request, once for a key."""
         path = f"/issues/{pull_request.number}/comments"
         what = f"cannot comment on pull request {pull_request.number}"
-        text = harmless_mentions(body)
-        await self.comment_once(text, key, path, what, lambda one: text_of(one.get("body")) or "")
+        await self.comment_once(harmless_mentions(body), key, path, what)
 
-    async def reply(self, pull_request: PullRequest, thread: ReviewThread, body: str) -> None:
+    async def reply(
+        self, pull_request: PullRequest, thread: ReviewThread, body: str, key: str
+    ) -> None:
         """Answer a thread by a comment on the whole: the API has no answer in a thread."""
-        del thread
-        what = f"cannot answer in pull request {pull_request.number}"
-        path = f"/issues/{pull_request.number}/comments"
-        await self.write("POST", path, what, {"body": harmless_mentions(body)})
+        place = f"`{thread.path}:{thread.line}`" if thread.line else f"`{thread.path}`"
+        about = f"About {place.replace(chr(10), ' ')}:\n\n" if thread.path else ""
+        await self.comment(pull_request, f"{about}{body}", key)
 
-    async def merge(self, pull_request: PullRequest, head: str, method: MergeMethod) -> None:
-        """Merge a pull request whose head is this commit."""
-        path = f"/pulls/{pull_request.number}/merge"
-        what = f"cannot merge pull request {pull_request.number}"
-        body = {"Do": method, "head_commit_id": head}
-        wanted = frozenset({405, 409})
-        answer = await self.write("POST", path, what, body, wanted=wanted)
-        if answer.status == 409:
-            raise conflict(f"{what}: {answer.text()}")
-        if answer.status == 405:
-            raise invalid(f"{what}: {answer.text()}")
+    async def acknowledge(self, pull_request: PullRequest, note: Note) -> None:
+        """Put eyes on a comment; Gitea takes a second one for the first."""
+        if note.id.startswith(REVIEW_NOTE):
+            return  # the text of a review takes no reactions
+        path = f"/issues/comments/{segment(note.id)}/reactions"
+        what = f"cannot react to a comment of pull request {pull_request.number}"
+        await self.write("POST", path, what, {"content": "eyes"}, wanted=_MISSING)
 
+    async def label(
+        self, pull_request: PullRequest, *, add: Sequence[str] = (), remove: Sequence[str] = ()
+    ) -> None:
+        """Add and remove labels, which Gitea knows by their numbers."""
+        what = f"cannot label pull request {pull_request.number}"
+        path = f"/issues/{pull_request.number}/labels"
+        if ids := await self._label_ids(add):
+            await self.write("POST", path, what, {"labels": ids})
+        for number in await self._label_ids(remove):
+            await self.write("DELETE", f"{path}/{number}", what, wanted=_MISSING)
 
-def _is_ours(item: Any, name: str) -> bool:
-    """Tell whether a pull request is of a branch of the repository itself, and of no fork."""
-    repo = mapping_of(mapping_of(item.get("head")).get("repo"))
-    return word_of(repo.get("full_name")).casefold() in ("", name.casefold())
+    async def read_permission(self, user: str) -> bool:
+        """Ask whether somebody may push, by their own right or a team's."""
+        path = f"/collaborators/{segment(user)}/permission"
+        answer = await self.ask(path, f"cannot see what {user} may do", wanted=_MISSING)
+        if not answer.ok:
+            return False
+        return word_of(mapping_of(answer.json()).get("permission")) in _MAY_WRITE
 
+    async def check_log(self, check: HeadCheck, lines: int) -> str:
+        """Return "": the API has no logs of what has set a status."""
+        del check, lines
+        await trio.lowlevel.checkpoint()
+        return ""
 
-def _pull_request(item: Any) -> PullRequest:
-    state: Literal["open", "merged", "closed"] = "open" if item["state"] == "open" else "closed"
-    if item.get("merged"):
-        state = "merged"
-    return PullRequest(
-        id=str(item["id"]),
-        number=item["number"],
-        url=str(item["html_url"]),
-        state=state,
-        branch=item["head"]["ref"],
-        base=item["base"]["ref"],
-        title=str(item["title"]).removeprefix(_DRAFT),
-        body=text_of(item.get("body")) or "",
-        head=text_of(item["head"].get("sha")),
-        draft=bool(item.get("draft")) or str(item["title"]).startswith(_DRAFT),
-    )
-
-
-def _check(item: Any) -> HeadCheck:
-    return HeadCheck(
-        id=str(item["id"]),
-        name=str(item.get("context")),
-        state=_CHECKS.get(word_of(item.get("status")), CheckState.PENDING),
-        url=text_of(item.get("target_url")),
-    )
-
-
-def _review(item: Any) -> Review:
-    return Review(
-        id=str(item["id"]),
-        author=word_of(mapping_of(item.get("user")).get("login")),
-        state=_REVIEWS[item["state"]],
-        body=text_of(item.get("body")) or "",
-    )
+    async def rerun(self, check: HeadCheck) -> bool:
+        """Return False: what has set a status cannot be asked again."""
+        del check
+        await trio.lowlevel.checkpoint()
+        return False

@@ -1,56 +1,32 @@
-"""Pull requests of a repository on GitHub, by its REST API."""
+"""Pull requests of a repository on GitHub, by its REST API and, to look at them, GraphQL."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Literal
+from typing import Any
 
-from sortie.forges import (
-    CheckState,
-    CommitStatus,
-    ForgeContext,
-    GitCredential,
-    HeadCheck,
-    MergeMethod,
-    Proposal,
-    PullRequestState,
-    Review,
-    ReviewThread,
-    ThreadNote,
-)
-from sortie.forges.http_forge import HttpForge, conflict, invalid, missing, names_in
+from sortie.forges import CommitStatus, ForgeContext, GitCredential, Proposal
+from sortie.forges.github.check_runs import GitHubCheckRuns
+from sortie.forges.github.merging import GitHubMerging
+from sortie.forges.github.state import DIFF_NOTE, REVIEW_NOTE, pull_request_of_rest
+from sortie.forges.http_forge import conflict, has_key, invalid, missing, names_in
 from sortie.http.client import open_client, segment
-from sortie.http.comments import harmless_mentions
+from sortie.http.comments import harmless_mentions, marked
 from sortie.http.credentials import Credential, bearer
 from sortie.http.github import PROVIDER
 from sortie.http.github_app import AppCredential
-from sortie.http.json_values import list_of, mapping_of, number_of, text_of, word_of
+from sortie.http.json_values import mapping_of, word_of
 from sortie.model import PullRequest, TrackerError, TrackerErrorKind
+from sortie.model.pull_requests import Note, PullRequestState, ReviewThread
 
 ENDPOINT = "https://api.github.com"
 
 _SENTENCE_LIMIT = 140
 _EXISTS = "already exists"
 
-_STATES: dict[str, CheckState] = {
-    "success": CheckState.SUCCESS,
-    "failure": CheckState.FAILURE,
-    "error": CheckState.FAILURE,
-    "timed_out": CheckState.FAILURE,
-    "action_required": CheckState.FAILURE,
-    "startup_failure": CheckState.FAILURE,
-    "neutral": CheckState.NEUTRAL,
-    "skipped": CheckState.NEUTRAL,
-    "cancelled": CheckState.NEUTRAL,
-    "stale": CheckState.NEUTRAL,
-}
-_REVIEWS: dict[str, Literal["approved", "changes_requested", "commented", "dismissed"]] = {
-    "APPROVED": "approved",
-    "CHANGES_REQUESTED": "changes_requested",
-    "COMMENTED": "commented",
-    "DISMISSED": "dismissed",
-}
+_MISSING = frozenset({404})
+_MAY_WRITE = frozenset({"write", "maintain", "admin"})
 
 
 @asynccontextmanager
@@ -77,7 +53,7 @@ def _endpoint(context: ForgeContext) -> str:
     return f"{url.root if url.is_http else f'https://{url.host}'}/api/v3"
 
 
-class GitHubForge(HttpForge):
+class GitHubForge(GitHubMerging, GitHubCheckRuns):
     """One repository of GitHub."""
 
     async def git_credential(self) -> GitCredential:
@@ -91,7 +67,7 @@ class GitHubForge(HttpForge):
         head = f"{self.name.partition('/')[0]}:{branch}"
         what = f"cannot look for a pull request of {branch}"
         found = await self.listed("/pulls", what, [("state", "open"), ("head", head)])
-        requests = [_pull_request(item) for item in found]
+        requests = [self.seen(pull_request_of_rest(item)) for item in found]
         # A filter that a server does not know is ignored by it.
         return next((request for request in requests if request.branch == branch), None)
 
@@ -112,7 +88,7 @@ class GitHubForge(HttpForge):
                 raise conflict(str(exc)) from exc
             raise
         await self._complete(answer.json(), proposal)
-        return _pull_request(answer.json())
+        return self.seen(pull_request_of_rest(answer.json()))
 
     async def update(self, pull_request: PullRequest, proposal: Proposal) -> PullRequest:
         """Bring title and body up to date, and add what is missing."""
@@ -121,7 +97,7 @@ class GitHubForge(HttpForge):
         body = {"title": proposal.title, "body": harmless_mentions(proposal.body)}
         answer = await self.write("PATCH", path, what, body)
         await self._complete(answer.json(), proposal)
-        return _pull_request(answer.json())
+        return self.seen(pull_request_of_rest(answer.json()))
 
     async def _complete(self, item: Any, proposal: Proposal) -> None:
         """Add labels, assignees and reviewers that are not there."""
@@ -156,26 +132,15 @@ class GitHubForge(HttpForge):
             ),
         )
 
-    async def read(self, pull_request: PullRequest) -> PullRequestState:
-        """Return how a pull request stands at this moment."""
-        number, what = pull_request.number, f"cannot read pull request {pull_request.number}"
-        item = (await self.ask(f"/pulls/{number}", what)).json()
-        known = _pull_request(item)
-        mergeable = item.get("mergeable")
-        runs = await self.listed(f"/commits/{known.head}/check-runs", what, (), ("check_runs",))
-        statuses = mapping_of((await self.ask(f"/commits/{known.head}/status", what)).json())
-        reviews = await self.listed(f"/pulls/{number}/reviews", what)
-        comments = await self.listed(f"/pulls/{number}/comments", what)
-        return PullRequestState(
-            pull_request=known,
-            conflicts=None if mergeable is None else not mergeable,
-            checks=(
-                *map(_check_run, runs),
-                *map(_status, list_of(statuses.get("statuses"))),
-            ),
-            reviews=tuple(_review(r) for r in reviews if r.get("state") in _REVIEWS),
-            threads=tuple(_threads(comments)),
-        )
+    async def look(
+        self, pull_requests: Sequence[PullRequest], *, afresh: bool = False
+    ) -> Mapping[str, PullRequestState]:
+        """Return how pull requests stand; a batch costs one request, so none is remembered."""
+        del afresh
+        found = await self.batches.read(pull_requests)
+        for state in found.values():
+            self.seen(state.pull_request)
+        return found
 
     async def set_status(self, status: CommitStatus) -> None:
         """Tell of a commit."""
@@ -191,91 +156,52 @@ class GitHubForge(HttpForge):
         """Comment on a pull request, once for a key."""
         path = f"/issues/{pull_request.number}/comments"
         what = f"cannot comment on pull request {pull_request.number}"
-        text = harmless_mentions(body)
-        await self.comment_once(text, key, path, what, lambda one: text_of(one.get("body")) or "")
+        await self.comment_once(harmless_mentions(body), key, path, what)
 
-    async def reply(self, pull_request: PullRequest, thread: ReviewThread, body: str) -> None:
-        """Answer in a review thread."""
-        path = f"/pulls/{pull_request.number}/comments/{segment(thread.id)}/replies"
+    async def reply(
+        self, pull_request: PullRequest, thread: ReviewThread, body: str, key: str
+    ) -> None:
+        """Answer in a review thread, behind its first comment, once for a key."""
+        comments = f"/pulls/{pull_request.number}/comments"
         what = f"cannot answer in pull request {pull_request.number}"
-        await self.write("POST", path, what, {"body": harmless_mentions(body)})
+        if not thread.notes:
+            raise invalid(f"{what}: the thread has no comment")
+        first = segment(thread.notes[0].id.removeprefix(DIFF_NOTE))
+        text = marked(harmless_mentions(body), key)
 
-    async def merge(self, pull_request: PullRequest, head: str, method: MergeMethod) -> None:
-        """Merge a pull request whose head is this commit."""
-        path = f"/pulls/{pull_request.number}/merge"
-        what = f"cannot merge pull request {pull_request.number}"
-        body = {"sha": head, "merge_method": method}
-        answer = await self.write("PUT", path, what, body, wanted=frozenset({405}))
-        if answer.status == 405:
-            raise invalid(f"{what}: {answer.text()}")
+        async def post() -> None:
+            await self.write("POST", f"{comments}/{first}/replies", what, {"body": text})
 
+        async def is_there() -> bool:
+            return has_key(await self.listed(comments, what), key)
 
-def _pull_request(item: Any) -> PullRequest:
-    state: Literal["open", "merged", "closed"] = "open" if item["state"] == "open" else "closed"
-    if item.get("merged_at"):
-        state = "merged"
-    return PullRequest(
-        id=word_of(item.get("node_id")) or str(item["id"]),
-        number=item["number"],
-        url=str(item["html_url"]),
-        state=state,
-        branch=item["head"]["ref"],
-        base=item["base"]["ref"],
-        title=str(item["title"]),
-        body=text_of(item.get("body")) or "",
-        head=item["head"]["sha"],
-        draft=bool(item.get("draft")),
-    )
+        await self.once(key, post, is_there)
 
+    async def acknowledge(self, pull_request: PullRequest, note: Note) -> None:
+        """Put eyes on a comment; GitHub takes a second one for the first."""
+        if note.id.startswith(REVIEW_NOTE):
+            return  # the text of a review takes no reactions
+        kind = "pulls" if note.id.startswith(DIFF_NOTE) else "issues"
+        id_ = segment(note.id.removeprefix(DIFF_NOTE))
+        what = f"cannot react to a comment of pull request {pull_request.number}"
+        path = f"/{kind}/comments/{id_}/reactions"
+        await self.write("POST", path, what, {"content": "eyes"}, wanted=_MISSING)
 
-def _check_run(item: Any) -> HeadCheck:
-    done = item.get("status") == "completed"
-    state = _STATES.get(word_of(item.get("conclusion")), CheckState.PENDING)
-    return HeadCheck(
-        id=str(item["id"]),
-        name=str(item["name"]),
-        state=state if done else CheckState.PENDING,
-        url=text_of(item.get("html_url")),
-    )
+    async def label(
+        self, pull_request: PullRequest, *, add: Sequence[str] = (), remove: Sequence[str] = ()
+    ) -> None:
+        """Add and remove labels; GitHub would make one that it does not know."""
+        what = f"cannot label pull request {pull_request.number}"
+        path = f"/issues/{pull_request.number}/labels"
+        if wanted := await self.known_labels(add, what):
+            await self.write("POST", path, what, {"labels": wanted})
+        for name in remove:
+            await self.write("DELETE", f"{path}/{segment(name)}", what, wanted=_MISSING)
 
-
-def _status(item: Any) -> HeadCheck:
-    return HeadCheck(
-        id=f"status:{item['context']}",
-        name=str(item["context"]),
-        state=_STATES.get(word_of(item.get("state")), CheckState.PENDING),
-        url=text_of(item.get("target_url")),
-    )
-
-
-def _review(item: Any) -> Review:
-    return Review(
-        id=str(item["id"]),
-        author=word_of(mapping_of(item.get("user")).get("login")),
-        state=_REVIEWS[item["state"]],
-        body=text_of(item.get("body")) or "",
-    )
-
-
-def _threads(comments: list[Any]) -> list[ReviewThread]:
-    """Return review comments by the first one of each thread; REST tells of none whether it is
-    resolved."""
-    threads: dict[int, list[Any]] = {}
-    for one in comments:
-        threads.setdefault(number_of(one.get("in_reply_to_id")) or one["id"], []).append(one)
-    return [
-        ReviewThread(
-            id=str(first),
-            path=text_of(notes[0].get("path")),
-            line=number_of(notes[0].get("line")),
-            outdated=notes[0].get("line") is None,
-            notes=tuple(
-                ThreadNote(
-                    author=word_of(mapping_of(note.get("user")).get("login")),
-                    body=text_of(note.get("body")) or "",
-                )
-                for note in notes
-            ),
-        )
-        for first, notes in threads.items()
-    ]
+    async def read_permission(self, user: str) -> bool:
+        """Ask whether somebody may push, by their role or a team's."""
+        path = f"/collaborators/{segment(user)}/permission"
+        answer = await self.ask(path, f"cannot see what {user} may do", wanted=_MISSING)
+        if not answer.ok:
+            return False
+        return word_of(mapping_of(answer.json()).get("permission")) in _MAY_WRITE

@@ -4,52 +4,35 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Literal
+from typing import Any
 
-from sortie.forges import (
-    CheckState,
-    CommitState,
-    CommitStatus,
-    ForgeContext,
-    GitCredential,
-    HeadCheck,
-    MergeMethod,
-    Proposal,
-    PullRequestState,
-    Review,
-    ReviewThread,
-    ThreadNote,
-)
-from sortie.forges.http_forge import HttpForge, conflict, invalid, log
+from sortie.forges import CommitState, CommitStatus, ForgeContext, GitCredential, Proposal
+from sortie.forges.check_logs import last_lines
+from sortie.forges.gitlab.merging import GitLabMerging
+from sortie.forges.gitlab.state import DRAFT, pull_request_of
+from sortie.forges.http_forge import conflict, has_key, log
 from sortie.http.client import open_client, segment
+from sortie.http.comments import marked
 from sortie.http.credentials import header
 from sortie.http.gitlab import PROVIDER
 from sortie.http.gitlab_notes import harmless
-from sortie.http.json_values import list_of, mapping_of, number_of, text_of, word_of
+from sortie.http.json_values import list_of, mapping_of, number_of, word_of
 from sortie.http.requests import HttpRequest
 from sortie.model import PullRequest, TrackerError, TrackerErrorKind
+from sortie.model.pull_requests import HeadCheck, Note, ReviewThread
 
 _API = "/api/v4"
-_DRAFT = "Draft: "
 _CONFLICT = frozenset({409})
-_STATES: dict[str, Literal["open", "merged", "closed"]] = {
-    "opened": "open",
-    "locked": "open",
-    "merged": "merged",
-}
 _STATUSES = {
     CommitState.PENDING: "pending",
     CommitState.SUCCESS: "success",
     CommitState.FAILURE: "failed",
 }
-_CHECKS = {
-    "success": CheckState.SUCCESS,
-    "failed": CheckState.FAILURE,
-    "canceled": CheckState.NEUTRAL,
-    "skipped": CheckState.NEUTRAL,
-    "manual": CheckState.NEUTRAL,
-}
-_UNKNOWN = frozenset({"unchecked", "checking", "preparing", "approvals_syncing"})
+_MISSING = frozenset({404})
+_DONE_ALREADY = frozenset({404, 409})
+_IMPOSSIBLE = frozenset({403, 404})
+_DEVELOPER = 30
+"""The access level from which on a member may push."""
 
 
 @asynccontextmanager
@@ -63,7 +46,7 @@ async def opened(context: ForgeContext) -> AsyncIterator[GitLabForge]:
         yield GitLabForge(client, f"/projects/{segment(url.path)}", url.path)
 
 
-class GitLabForge(HttpForge):
+class GitLabForge(GitLabMerging):
     """One project of GitLab."""
 
     async def git_credential(self) -> GitCredential:
@@ -75,13 +58,14 @@ class GitLabForge(HttpForge):
         """Return the open merge request of a branch."""
         what = f"cannot look for a merge request of {branch}"
         params = [("state", "opened"), ("source_branch", branch)]
-        found = [_pull_request(item) for item in await self.listed("/merge_requests", what, params)]
+        items = await self.listed("/merge_requests", what, params)
+        found = [self.seen(pull_request_of(item)) for item in items]
         return next((request for request in found if request.branch == branch), None)
 
     async def open(self, proposal: Proposal) -> PullRequest:
         """Open a merge request. Raises CONFLICT where one is open for the branch."""
         what = f"cannot open a merge request of {proposal.branch}"
-        title = f"{_DRAFT}{proposal.title}" if proposal.draft else proposal.title
+        title = f"{DRAFT}{proposal.title}" if proposal.draft else proposal.title
         body: dict[str, Any] = {
             "source_branch": proposal.branch,
             "target_branch": proposal.base,
@@ -95,17 +79,17 @@ class GitLabForge(HttpForge):
         answer = await self.write("POST", "/merge_requests", what, body, wanted=_CONFLICT)
         if answer.status == 409:
             raise conflict(f"{what}: {answer.text()}")
-        return _pull_request(answer.json())
+        return self.seen(pull_request_of(answer.json()))
 
     async def update(self, pull_request: PullRequest, proposal: Proposal) -> PullRequest:
         """Bring title and description up to date, and add labels."""
         what = f"cannot change merge request {pull_request.number}"
-        title = f"{_DRAFT}{proposal.title}" if pull_request.draft else proposal.title
+        title = f"{DRAFT}{proposal.title}" if pull_request.draft else proposal.title
         body: dict[str, Any] = {"title": title, "description": harmless(proposal.body)}
         if proposal.labels:
             body["add_labels"] = ",".join(proposal.labels)
         answer = await self.write("PUT", f"/merge_requests/{pull_request.number}", what, body)
-        return _pull_request(answer.json())
+        return self.seen(pull_request_of(answer.json()))
 
     async def _people(self, proposal: Proposal) -> dict[str, list[int]]:
         found: dict[str, list[int]] = {}
@@ -119,6 +103,13 @@ class GitLabForge(HttpForge):
         return found
 
     async def _user(self, name: str) -> int | None:
+        """Return the number of somebody, and log that there is none."""
+        if (number := await self._user_id(name)) is None:
+            error = "there is no such user"
+            log.warning("forge.left_out", what="a person", names=name, error=error)
+        return number
+
+    async def _user_id(self, name: str) -> int | None:
         request = HttpRequest(
             path="/users",
             what=f"cannot look for the user {name}",
@@ -126,30 +117,8 @@ class GitLabForge(HttpForge):
             list_at=(),
         )
         users = (await self.client.ask(request)).json()
-        if not users:
-            log.warning(
-                "forge.left_out", what="a person", names=name, error="there is no such user"
-            )
-            return None
-        return number_of(users[0].get("id"))
-
-    async def read(self, pull_request: PullRequest) -> PullRequestState:
-        """Return how a merge request stands at this moment."""
-        number, what = pull_request.number, f"cannot read merge request {pull_request.number}"
-        path = f"/merge_requests/{number}"
-        item = (await self.ask(path, what)).json()
-        status = word_of(item.get("detailed_merge_status"))
-        head = segment(word_of(item.get("sha")))
-        statuses = await self.listed(f"/repository/commits/{head}/statuses", what)
-        reviewers = await self.listed(f"{path}/reviewers", what)
-        discussions = await self.listed(f"{path}/discussions", what)
-        return PullRequestState(
-            pull_request=_pull_request(item),
-            conflicts=None if status in _UNKNOWN else status == "conflict",
-            checks=tuple(map(_check, statuses)),
-            reviews=tuple(found for one in reviewers if (found := _review(one)) is not None),
-            threads=tuple(_threads(discussions, word_of(item.get("sha")))),
-        )
+        of_name = (user for user in users if _name_of(user) == name.casefold())
+        return next((number_of(user.get("id")) for user in of_name), None)
 
     async def set_status(self, status: CommitStatus) -> None:
         """Tell of a commit; that it is told already is no error."""
@@ -169,91 +138,72 @@ class GitLabForge(HttpForge):
         """Comment on a merge request, once for a key."""
         path = f"/merge_requests/{pull_request.number}/notes"
         what = f"cannot comment on merge request {pull_request.number}"
-        await self.comment_once(
-            harmless(body), key, path, what, lambda one: text_of(one.get("body")) or ""
-        )
+        await self.comment_once(harmless(body), key, path, what)
 
-    async def reply(self, pull_request: PullRequest, thread: ReviewThread, body: str) -> None:
-        """Answer in a discussion."""
-        discussion = f"/merge_requests/{pull_request.number}/discussions/{segment(thread.id)}"
+    async def reply(
+        self, pull_request: PullRequest, thread: ReviewThread, body: str, key: str
+    ) -> None:
+        """Answer in a discussion, once for a key."""
+        path = f"/merge_requests/{pull_request.number}/discussions/{segment(thread.id)}"
         what = f"cannot answer in merge request {pull_request.number}"
-        await self.write("POST", f"{discussion}/notes", what, {"body": harmless(body)})
+        text = marked(harmless(body), key)
 
-    async def merge(self, pull_request: PullRequest, head: str, method: MergeMethod) -> None:
-        """Merge a merge request whose head is this commit; how, the project's settings say, but for
-        squashing."""
-        path = f"/merge_requests/{pull_request.number}/merge"
-        what = f"cannot merge merge request {pull_request.number}"
-        body = {"sha": head, "squash": method == "squash"}
-        wanted = frozenset({405, 409, 422})
-        answer = await self.write("PUT", path, what, body, wanted=wanted)
-        if answer.status == 409:
-            raise conflict(f"{what}: {answer.text()}")
-        if answer.status in wanted:
-            raise invalid(f"{what}: {answer.text()}")
+        async def post() -> None:
+            await self.write("POST", f"{path}/notes", what, {"body": text})
 
+        async def is_there() -> bool:
+            discussion = mapping_of((await self.ask(path, what)).json())
+            return has_key(list_of(discussion.get("notes")), key)
 
-def _pull_request(item: Any) -> PullRequest:
-    return PullRequest(
-        id=str(item["id"]),
-        number=item["iid"],
-        url=str(item["web_url"]),
-        state=_STATES.get(word_of(item.get("state")), "closed"),
-        branch=item["source_branch"],
-        base=item["target_branch"],
-        title=str(item["title"]).removeprefix(_DRAFT),
-        body=text_of(item.get("description")) or "",
-        head=text_of(item.get("sha")),
-        draft=bool(item.get("draft")),
-    )
+        await self.once(key, post, is_there)
 
+    async def acknowledge(self, pull_request: PullRequest, note: Note) -> None:
+        """Put eyes on a note; that they are there is no error."""
+        what = f"cannot react to a note of merge request {pull_request.number}"
+        path = f"/merge_requests/{pull_request.number}/notes/{segment(note.id)}/award_emoji"
+        await self.write("POST", path, what, {"name": "eyes"}, wanted=_DONE_ALREADY)
 
-def _check(item: Any) -> HeadCheck:
-    state = _CHECKS.get(word_of(item.get("status")), CheckState.PENDING)
-    if state is CheckState.FAILURE and item.get("allow_failure"):
-        state = CheckState.NEUTRAL
-    return HeadCheck(
-        id=str(item["id"]),
-        name=str(item["name"]),
-        state=state,
-        required=not item.get("allow_failure"),
-        url=text_of(item.get("target_url")),
-    )
+    async def label(
+        self, pull_request: PullRequest, *, add: Sequence[str] = (), remove: Sequence[str] = ()
+    ) -> None:
+        """Add and remove labels, in one change; GitLab would make one that it does not know."""
+        what = f"cannot label merge request {pull_request.number}"
+        add = await self.known_labels(_single(add), what)
+        body = {"add_labels": ",".join(add), "remove_labels": ",".join(_single(remove))}
+        if wanted := {key: names for key, names in body.items() if names}:
+            await self.write("PUT", f"/merge_requests/{pull_request.number}", what, wanted)
 
+    async def read_permission(self, user: str) -> bool:
+        """Ask for the level of a member, of the project itself or of a group above it."""
+        if (number := await self._user_id(user)) is None:
+            return False
+        path = f"/members/all/{number}"
+        answer = await self.ask(path, f"cannot see what {user} may do", wanted=_MISSING)
+        if not answer.ok:
+            return False
+        return (number_of(mapping_of(answer.json()).get("access_level")) or 0) >= _DEVELOPER
 
-def _review(item: Any) -> Review | None:
-    words: dict[str, Literal["approved", "changes_requested", "commented"]] = {
-        "approved": "approved",
-        "requested_changes": "changes_requested",
-        "reviewed": "commented",
-    }
-    user, state = mapping_of(item.get("user")), words.get(word_of(item.get("state")))
-    if state is None:
-        return None
-    return Review(id=word_of(user.get("id")), author=word_of(user.get("username")), state=state)
+    async def check_log(self, check: HeadCheck, lines: int) -> str:
+        """Return the end of a job's log; a status of another service has none."""
+        if not check.id.isdecimal():
+            return ""
+        what = f"cannot read the log of {check.name}"
+        return last_lines(await self.log_at(f"/jobs/{check.id}/trace", what), lines)
+
+    async def rerun(self, check: HeadCheck) -> bool:
+        """Have a job run again."""
+        if not check.id.isdecimal():
+            return False
+        what = f"cannot have {check.name} made again"
+        answer = await self.write("POST", f"/jobs/{check.id}/retry", what, wanted=_IMPOSSIBLE)
+        self.known.forget_check(check.id)
+        return answer.ok
 
 
-def _threads(discussions: Sequence[Any], head: str) -> list[ReviewThread]:
-    found = []
-    for item in discussions:
-        notes = [note for note in list_of(item.get("notes")) if not note.get("system")]
-        if not notes or not notes[0].get("resolvable"):
-            continue
-        place = mapping_of(notes[0].get("position"))
-        found.append(
-            ReviewThread(
-                id=str(item["id"]),
-                path=text_of(place.get("new_path")),
-                line=number_of(place.get("new_line")),
-                resolved=all(note.get("resolved") for note in notes if note.get("resolvable")),
-                outdated=bool(place) and place.get("head_sha") != head,
-                notes=tuple(
-                    ThreadNote(
-                        author=word_of(mapping_of(note.get("author")).get("username")),
-                        body=text_of(note.get("body")) or "",
-                    )
-                    for note in notes
-                ),
-            )
-        )
-    return found
+def _name_of(user: object) -> str:
+    return word_of(mapping_of(user).get("username")).casefold()
+
+
+def _single(names: Sequence[str]) -> list[str]:
+    """Return the names that stand for one label each, where commas part them."""
+    return [name for name in names if "," not in name]

@@ -1,0 +1,71 @@
+"""What brings a pull request of Gitea up to date, merges it, and clears up behind it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sortie.forges.gitea.looks import GiteaLooks
+from sortie.forges.http_forge import conflict, invalid
+from sortie.http.client import segment
+from sortie.http.json_values import mapping_of, word_of
+from sortie.http.requests import error_text_in_json
+from sortie.model import PullRequest
+from sortie.model.pull_requests import MergeMethod
+
+_SCHEDULED = "already scheduled"
+
+
+class GiteaMerging(GiteaLooks):
+    """The changes that merge, of one repository of Gitea."""
+
+    async def bring_up_to_date(self, pull_request: PullRequest, head: str) -> bool:
+        """Have Gitea merge the base into the branch where that is behind."""
+        path = f"/pulls/{pull_request.number}"
+        what = f"cannot bring pull request {pull_request.number} up to date"
+        item = (await self.ask(path, what)).json()
+        found = word_of(mapping_of(item.get("head")).get("sha"))
+        if found != head:
+            raise conflict(f"{what}: its head is {found[:12]} by now")
+        if item.get("merge_base") == mapping_of(item.get("base")).get("sha"):
+            return False
+        wanted = frozenset({409, 422})
+        params = [("style", "merge")]
+        answer = await self.write("POST", f"{path}/update", what, params=params, wanted=wanted)
+        self.known.forget(pull_request.id)
+        if not answer.ok:
+            raise invalid(f"{what}: {error_text_in_json(answer)}")
+        return True
+
+    async def merge(self, pull_request: PullRequest, head: str, method: MergeMethod) -> None:
+        """Merge a pull request whose head is this commit."""
+        await self._merge(pull_request, {"Do": method, "head_commit_id": head})
+
+    async def merge_when_ready(
+        self, pull_request: PullRequest, head: str, method: MergeMethod
+    ) -> None:
+        """Schedule the merge for when all checks have succeeded; again is no error."""
+        what = f"cannot merge pull request {pull_request.number}"
+        item = (await self.ask(f"/pulls/{pull_request.number}", what)).json()
+        found = word_of(mapping_of(item.get("head")).get("sha"))
+        if found != head:  # a schedule has no head of its own
+            raise conflict(f"{what}: its head is {found[:12]} by now")
+        later = {"merge_when_checks_succeed": True}
+        await self._merge(pull_request, {"Do": method, "head_commit_id": head, **later})
+
+    async def _merge(self, pull_request: PullRequest, body: dict[str, Any]) -> None:
+        path = f"/pulls/{pull_request.number}/merge"
+        what = f"cannot merge pull request {pull_request.number}"
+        answer = await self.write("POST", path, what, body, wanted=frozenset({405, 409}))
+        self.known.forget(pull_request.id)
+        told = error_text_in_json(answer)
+        if answer.status == 409 and _SCHEDULED not in told.casefold():
+            raise conflict(f"{what}: {told}")
+        if answer.status == 405:
+            raise invalid(f"{what}: {told}")
+
+    async def delete_branch(self, branch: str) -> None:
+        """Delete a branch, which is never a base; one that is not there is no error."""
+        await self.require_no_base(branch)
+        what = f"cannot delete the branch {branch}"
+        path = f"/branches/{segment(branch)}"
+        await self.write("DELETE", path, what, wanted=frozenset({404}))

@@ -1,0 +1,98 @@
+"""How pull requests stood when they were read whole, for as long as the forge shows no change.
+
+Rule 1: what is not settled is never believed: a check that is pending, conflicts that are being
+computed, a head that came up only lately and whose checks may still register. A check that has
+failed may be made again by somebody, and is looked at after a while.
+Rule 2: nothing is believed for longer than LIFE.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from msgspec import Struct
+
+from sortie.model.pull_requests import CheckState, PullRequestState
+
+LIFE = 3600.0
+"""Seconds after which everything is read again, whatever the forge shows."""
+
+SETTLING = 300.0
+"""Seconds for which the checks of a new head are read each time: they register late."""
+
+_MOST = 2000
+
+
+class Remembered(Struct, frozen=True, kw_only=True):
+    """A state with the mark that the forge showed of it, in seconds by the monotonic clock.
+
+    ``read_at`` is when it was read, ``talk_at`` when its reviews, threads and comments were, and
+    ``head_at`` when the head was seen first.
+    """
+
+    mark: object
+    state: PullRequestState
+    read_at: float
+    talk_at: float
+    head_at: float
+
+    def has_talk(self, mark: object, now: float) -> bool:
+        """Tell whether reviews, threads and comments are still what they were."""
+        return self.mark == mark and now - self.talk_at < LIFE
+
+    def is_whole(self, mark: object, now: float) -> bool:
+        """Tell whether nothing has to be read again."""
+        return self.has_talk(mark, now) and self._is_settled(now)
+
+    def _is_settled(self, now: float) -> bool:
+        known = self.state.pull_request
+        if known.state != "open":
+            return True
+        if now - self.head_at < SETTLING or (self.state.conflicts is None and not known.draft):
+            return False
+        states = {check.state for check in self.state.checks}
+        if CheckState.FAILURE in states and now - self.read_at >= SETTLING:
+            return False
+        return CheckState.PENDING not in states
+
+
+class RememberedStates:
+    """The states by the ids of their pull requests; the one longest unused is forgotten first."""
+
+    def __init__(self) -> None:
+        self._states: OrderedDict[str, Remembered] = OrderedDict()
+
+    def get(self, id_: str) -> Remembered | None:
+        """Return what is known of a pull request."""
+        if (known := self._states.get(id_)) is not None:
+            self._states.move_to_end(id_)
+        return known
+
+    def put(
+        self, mark: object, state: PullRequestState, now: float, talk_at: float | None = None
+    ) -> PullRequestState:
+        """Remember a state and return it; ``talk_at`` where its talk is older than it."""
+        id_, head = state.pull_request.id, state.pull_request.head
+        before = self._states.get(id_)
+        same = before is not None and before.state.pull_request.head == head
+        self._states[id_] = Remembered(
+            mark=mark,
+            state=state,
+            read_at=now,
+            talk_at=now if talk_at is None else talk_at,
+            head_at=before.head_at if before is not None and same else now,
+        )
+        self._states.move_to_end(id_)
+        while len(self._states) > _MOST:
+            self._states.popitem(last=False)
+        return state
+
+    def forget(self, id_: str) -> None:
+        """Forget a pull request that is gone, or that was just changed."""
+        self._states.pop(id_, None)
+
+    def forget_check(self, id_: str) -> None:
+        """Forget the pull requests of a check that is made again."""
+        for known in list(self._states.values()):
+            if any(check.id == id_ for check in known.state.checks):
+                self.forget(known.state.pull_request.id)

@@ -1,0 +1,104 @@
+"""What it costs to watch pull requests, in requests."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from sortie.forges.remembered import LIFE, SETTLING
+from tests.forges.rig import Rig
+from tests.forges.service import KINDS
+from tests.workspaces.remotes import git
+
+MANY = 200
+UNMOVED = {"github": 8, "gitlab": 2, "gitea": 4}
+"""Requests for 200 that have not moved: batches of 25, lists of 100, pages of 50."""
+
+
+def branches(rig: Rig, count: int) -> list[str]:
+    """Have many branches, each with a commit of its own."""
+    names = [f"sortie/M-{at}" for at in range(count)]
+    lines = []
+    main = git(rig.seed, "rev-parse", "origin/main")
+    tree = git(rig.seed, "rev-parse", "origin/main^{tree}")
+    for name in names:
+        made = git(rig.service.bare, "commit-tree", tree, "-p", main, "-m", name)
+        lines.append(f"create refs/heads/{name} {made}")
+    for line in lines:
+        _, ref, made = line.split()
+        git(rig.service.bare, "update-ref", ref, made)
+    return names
+
+
+async def test_two_hundred_that_have_not_moved_cost_a_list(rig: Rig, mock_clock: MockClock) -> None:
+    """And one that has costs its details."""
+    names = branches(rig, MANY)
+    async with rig.opened() as forge:
+        watched = [await rig.open_one(forge, name) for name in names]
+        rig.service.set_check(names[5], "test", "success")
+        first = await forge.look(watched)
+        mock_clock.jump(SETTLING + 1)
+        asked = len(rig.server.asked)
+        second = await forge.look(watched)
+        unmoved = len(rig.server.asked) - asked
+        rig.service.add_comment(7, "ann", "Hello")
+        third = await forge.look(watched)
+        moved = len(rig.server.asked) - asked - unmoved
+        mock_clock.jump(LIFE)
+        await forge.look(watched[:1])
+
+    assert first == second
+    assert len(second) == MANY
+    assert unmoved == UNMOVED[rig.kind]
+    assert third[watched[6].id].comments[0].body == "Hello"
+    assert moved <= UNMOVED[rig.kind] + 5
+    assert set(UNMOVED) == set(KINDS)
+
+
+async def test_what_no_list_shows_is_read_again(rig: Rig, mock_clock: MockClock) -> None:
+    """A check that is pending, a new head, a check that has failed after a while, after an hour
+    everything, and at once where that is asked for."""
+    rig.push()
+    async with rig.opened() as forge:
+        opened = await rig.open_one(forge)
+
+        async def check() -> list[str]:
+            found = (await forge.look([opened]))[opened.id]
+            return [check.state.value for check in found.checks]
+
+        assert await check() == []
+        rig.service.set_check(opened.branch, "test", "pending")  # registers late
+        assert await check() == ["pending"]
+        mock_clock.jump(SETTLING + 1)
+        rig.service.set_check(opened.branch, "test", "failure")
+        assert await check() == ["failure"]
+        rig.service.set_check(opened.branch, "test", "success")
+        mock_clock.jump(SETTLING + 1)
+        assert await check() == ["success"]
+        rig.service.set_check(opened.branch, "test", "failure")
+        afresh = (await forge.look([opened], afresh=True))[opened.id]
+        assert [check.state.value for check in afresh.checks] == ["failure"]
+        rig.service.set_check(opened.branch, "test", "success")
+        mock_clock.jump(LIFE + 1)
+        assert await check() == ["success"]
+
+
+@pytest.mark.parametrize("count", [30])
+async def test_one_that_waits_for_a_check_reads_no_talk(
+    gitlab: Rig, mock_clock: MockClock, count: int
+) -> None:
+    """Only what may have changed: the request and its statuses, not its discussions."""
+    names = branches(gitlab, count)
+    async with gitlab.opened() as forge:
+        watched = [await gitlab.open_one(forge, name) for name in names]
+        gitlab.service.set_check(names[0], "test", "pending")
+        await forge.look(watched)
+        mock_clock.jump(SETTLING + 1)
+        asked = len(gitlab.server.asked)
+        await forge.look(watched)
+        paths = [request.path for request in gitlab.server.asked[asked:]]
+    await trio.lowlevel.checkpoint()
+
+    assert len(paths) == 3
+    assert not [path for path in paths if "discussions" in path]

@@ -1,0 +1,312 @@
+"""How pull requests stand, as every forge tells it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from trio.testing import MockClock
+
+from sortie.forges import Forge
+from sortie.model import PullRequest, TrackerError, TrackerErrorKind
+from sortie.model.pull_requests import CheckState, PullRequestState
+from tests.forges.rig import BRANCH, Rig
+from tests.trackers.server.faults import Instead, Refuse
+from tests.workspaces.remotes import git
+
+
+async def look(forge: Forge, one: PullRequest, *, afresh: bool = False) -> PullRequestState:
+    """Look at one pull request that is there."""
+    return (await forge.look([one], afresh=afresh))[one.id]
+
+
+async def test_checks_are_those_of_the_head(rig: Rig) -> None:
+    """What was cancelled or skipped is neutral; another push has checks of its own."""
+    head = rig.push()
+    service = rig.service
+    service.required = ("test", "license")
+    service.set_check(BRANCH, "test", "failure", log=b"no")
+    service.set_check(BRANCH, "lint", "success")
+    service.set_check(BRANCH, "old", "cancelled")
+    service.set_check(BRANCH, "docs", "skipped")
+    service.set_check(BRANCH, "slow", "pending")
+    service.set_check(BRANCH, "ci/other", "success", status=True)
+    async with rig.opened() as forge:
+        opened = await rig.open_one(forge)
+        state = await look(forge, opened)
+        rig.push()
+        moved = await look(forge, opened)
+
+    assert state.pull_request.head == head
+    found = {check.name: check for check in state.checks}
+    assert {name: check.state.value for name, check in found.items() if name != "license"} == {
+        "test": "failure",
+        "lint": "success",
+        "old": "neutral",
+        "docs": "neutral",
+        "slow": "pending",
+        "ci/other": "success",
+    }
+    if rig.kind != "gitlab":
+        assert found["license"].id == "expected:license"
+        assert found["license"].state is CheckState.PENDING
+        assert (found["license"].required, found["test"].required) == (True, True)
+        assert not found["lint"].required
+        assert {check.id for check in moved.checks} == {"expected:test", "expected:license"}
+    else:
+        assert moved.checks == ()
+    assert moved.pull_request.head != head
+
+
+async def test_a_branch_that_conflicts_says_so(rig: Rig, mock_clock: MockClock) -> None:
+    """And is not called so while the forge computes it."""
+    rig.push(BRANCH, "README", "ours\n")
+    async with rig.opened() as forge:
+        opened = await rig.open_one(forge)
+        fine = await look(forge, opened)
+        rig.service.request(1).computing = True
+        computing = await look(forge, opened, afresh=True)
+        rig.service.request(1).computing = False
+        rig.push("main", "README", "theirs\n")
+        await look(forge, opened)
+        mock_clock.jump(10)
+        conflicting = await look(forge, opened)
+
+    assert fine.conflicts is False
+    assert computing.conflicts is None
+    assert conflicting.conflicts is True
+
+
+async def test_reviews_threads_comments_and_labels_come(rig: Rig) -> None:
+    """The newest opinion of each, with the commit that was seen; and who is a program."""
+    first = rig.push()
+    async with rig.opened() as forge:
+        opened = await rig.open_one(forge)
+        service = rig.service
+        service.review(1, "ann", "changes_requested", "Not so")
+        service.review(1, "bob", "approved")
+        thread = service.start_thread(1, "bob", "src/a.py", 1, "Why?")
+        service.say_in(1, thread, "ann", "Indeed")
+        done = service.start_thread(1, "bob", "README", 1, "Typo")
+        service.resolve(1, done)
+        service.add_comment(1, "ann", "/sortie retry")
+        service.set_labels(1, "bot")
+        state = await look(forge, opened)
+        second = rig.push()
+        service.review(1, "ann", "approved")
+        later = await look(forge, opened)
+
+    opinions = {said.author: said for said in state.reviews}
+    assert {name: said.state for name, said in opinions.items()} == {
+        "ann": "changes_requested",
+        "bob": "approved",
+    }
+    (open_one,) = [found for found in state.threads if not found.resolved]
+    (resolved,) = [found for found in state.threads if found.resolved]
+    assert (open_one.path, open_one.line, open_one.outdated) == ("src/a.py", 1, False)
+    assert [(note.author, note.body) for note in open_one.notes] == [
+        ("bob", "Why?"),
+        ("ann", "Indeed"),
+    ]
+    assert resolved.path == "README"
+    assert [(note.author, note.body) for note in state.comments] == [("ann", "/sortie retry")]
+    assert state.labels == ("bot",)
+    assert {said.author: said.state for said in later.reviews}["ann"] == "approved"
+    assert all(found.outdated for found in later.threads)
+    if rig.kind != "gitlab":
+        assert opinions["ann"].head == first
+        assert {said.author: said.head for said in later.reviews}["ann"] == second
+        assert opinions["ann"].body == "Not so"
+
+
+async def test_a_program_is_known_for_one(rig: Rig) -> None:
+    """By what the forge says of its account."""
+    rig.push()
+    name = "project_7_bot_0a1b" if rig.kind == "gitlab" else "helper"
+    async with rig.opened() as forge:
+        opened = await rig.open_one(forge)
+        rig.service.add_comment(1, name, "I looked", bot=True)
+        rig.service.add_comment(1, "ann", "And I")
+        state = await look(forge, opened)
+
+    assert [note.bot for note in state.comments] == [True, False]
+    if rig.kind == "github":
+        assert state.comments[0].author == "helper[bot]"
+
+
+async def test_a_comment_of_a_reviewer_takes_no_opinion_away(rig: Rig) -> None:
+    """What they say later without one is a comment, or their review where they have none."""
+    rig.push()
+    async with rig.opened() as forge:
+        opened = await rig.open_one(forge)
+        rig.service.review(1, "ann", "changes_requested", "No")
+        rig.service.review(1, "ann", "commented", "Still no")
+        rig.service.review(1, "bob", "commented", "Hm")
+        state = await look(forge, opened)
+        for note in state.comments:
+            await forge.acknowledge(opened, note)
+
+    assert {said.author: said.state for said in state.reviews} == {
+        "ann": "changes_requested",
+        "bob": "commented",
+    }
+    if rig.kind != "gitlab":  # which has no texts of reviews
+        assert [note.body for note in state.comments] == ["Still no"]
+
+
+async def test_a_refusal_is_told_where_it_is_not_for_the_checks(rig: Rig) -> None:
+    """In the forge's own word."""
+    rig.push()
+    service = rig.service
+    async with rig.opened() as forge:
+        opened = await rig.open_one(forge)
+        fine = await look(forge, opened)
+        service.required = ("test",)
+        service.set_check(BRANCH, "test", "failure")
+        for_checks = await look(forge, opened, afresh=True)
+        service.set_check(BRANCH, "test", "success")
+        service.approvals = 1
+        unapproved = await look(forge, opened, afresh=True)
+        service.approvals, service.wants_resolved = 0, True
+        service.start_thread(1, "ann", "README", 1, "Why?")
+        unresolved = await look(forge, opened, afresh=True)
+
+    assert (fine.refusal, for_checks.refusal) == (None, None)
+    words = {
+        "github": ("review_required", "blocked"),
+        "gitlab": ("not_approved", "discussions_not_resolved"),
+        "gitea": (None, None),
+    }
+    assert (unapproved.refusal, unresolved.refusal) == words[rig.kind]
+
+
+async def test_merged_closed_and_gone(rig: Rig) -> None:
+    """What is gone is left out."""
+    for at in (1, 2, 3, 4):
+        rig.push(f"sortie/T-{at}")
+    async with rig.opened() as forge:
+        opened = [await rig.open_one(forge, f"sortie/T-{at}") for at in (1, 2, 3, 4)]
+        await forge.merge(opened[0], opened[0].head or "", "merge")
+        rig.service.close(2)
+        rig.service.gone.add(3)
+        found = await forge.look(opened)
+
+    states = {state.pull_request.number: state.pull_request.state for state in found.values()}
+    assert states == {1: "merged", 2: "closed", 4: "open"}
+
+
+async def test_what_is_longer_than_a_page_is_whole(rig: Rig) -> None:
+    """Checks, comments, threads, and the notes of one."""
+    rig.push()
+    for at in range(130):
+        rig.service.set_check(BRANCH, f"check {at}", "success")
+    async with rig.opened() as forge:
+        opened = await rig.open_one(forge)
+        for at in range(120):
+            rig.service.add_comment(1, "ann", f"comment {at}")
+        thread = rig.service.start_thread(1, "ann", "README", 1, "note 0")
+        for at in range(1, 45):
+            rig.service.say_in(1, thread, "ann", f"note {at}")
+        for at in range(30):
+            rig.service.start_thread(1, "ann", f"file {at}", 1, "Here")
+        state = await look(forge, opened)
+
+    assert len({check.id for check in state.checks}) == 130
+    assert [note.body for note in state.comments] == [f"comment {at}" for at in range(120)]
+    assert len(state.threads) == 31
+    (long,) = [found for found in state.threads if found.path == "README"]
+    assert [note.body for note in long.notes] == [f"note {at}" for at in range(45)]
+
+
+async def test_a_forge_that_fails_tells_nothing(rig: Rig) -> None:
+    """No pull request without checks, where only the answer was none."""
+    rig.push()
+    async with rig.opened() as forge:
+        opened = await rig.open_one(forge)
+        rig.server.inject(Refuse(status=502), times=1)
+        with pytest.raises(TrackerError) as closed:
+            await forge.look([opened])
+        rig.server.inject(Refuse(status=500), skip=1 if rig.kind != "github" else 0)
+        with pytest.raises(TrackerError) as failed:
+            await forge.look([opened])
+        found = await forge.look([opened])
+
+    assert closed.value.kind is TrackerErrorKind.CLOSED
+    assert failed.value.kind is TrackerErrorKind.UNAVAILABLE
+    assert opened.id in found
+
+
+async def test_a_pipeline_of_another_commit_is_not_believed(gitlab: Rig) -> None:
+    """It says no more than that one for the head is to come."""
+    gitlab.push()
+    gitlab.service.set_check(BRANCH, "test", "success")
+    async with gitlab.opened() as forge:
+        opened = await gitlab.open_one(forge)
+        green = await look(forge, opened)
+        gitlab.push()
+        gitlab.service.observe()
+        gitlab.service.request(1).lagging = True
+        lagging = await look(forge, opened)
+
+    assert [check.state for check in green.checks] == [CheckState.SUCCESS]
+    assert [(check.id, check.state) for check in lagging.checks] == [
+        ("expected:pipeline", CheckState.PENDING)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        ({"type": "FORBIDDEN", "path": ["p0", "commits"]}, TrackerErrorKind.PERMISSION),
+        ({"type": "RATE_LIMITED"}, TrackerErrorKind.UNAVAILABLE),
+        ({"path": ["p0", "comments", "nodes", 0]}, TrackerErrorKind.UNAVAILABLE),
+        ({"type": "RESOURCE_LIMITS_EXCEEDED"}, TrackerErrorKind.UNAVAILABLE),
+    ],
+)
+async def test_half_an_answer_of_graphql_is_an_error(
+    github: Rig, error: dict[str, object], kind: TrackerErrorKind
+) -> None:
+    """Checks that may not be seen are not none at all."""
+    github.push()
+    told = {"message": "Resource not accessible", **error}
+
+    def spoil(reply: object) -> object:
+        from msgspec.structs import replace  # noqa: F401
+
+        body = {**getattr(reply, "body"), "errors": [told]}  # noqa: B009
+        from dataclasses import replace as changed
+
+        return changed(reply, body=body)  # type: ignore[type-var]
+
+    async with github.opened() as forge:
+        opened = await github.open_one(forge)
+        github.server.inject(Instead(spoil), path="graphql", times=2)  # type: ignore[arg-type]
+        with pytest.raises(TrackerError) as refused:
+            await forge.look([opened])
+
+    assert refused.value.kind is kind
+
+
+async def test_too_much_at_once_is_asked_for_in_halves(github: Rig) -> None:
+    """Until GitHub answers."""
+    for at in (1, 2, 3):
+        github.push(f"sortie/T-{at}")
+    async with github.opened() as forge:
+        opened = [await github.open_one(forge, f"sortie/T-{at}") for at in (1, 2, 3)]
+        told = {"type": "RESOURCE_LIMITS_EXCEEDED", "message": "Resource limits exceeded."}
+        body = {"data": None, "errors": [told]}
+        github.server.inject(Refuse(status=200, body=body), body=r"\$p2")
+        github.server.inject(Refuse(status=200, body=body), body=r"\$p1: ID!\) ")
+        found = await forge.look(opened)
+
+    assert len(found) == 3
+    assert github.server.count(path="graphql") >= 3
+
+
+async def test_work_is_real(rig: Rig, tmp_path: Path) -> None:
+    """The repository behind the forge is one of git."""
+    rig.push()
+    async with rig.opened() as forge:
+        opened = await rig.open_one(forge)
+
+    assert git(tmp_path / "remote.git", "rev-parse", BRANCH) == opened.head
