@@ -10,13 +10,14 @@ from msgspec import Struct
 
 from sortie.agents import Agent
 from sortie.config.settings import Settings
+from sortie.facts import Phase
 from sortie.forges import Forge
 from sortie.model import AgentSession, Delivery, Issue, RunId
 from sortie.model.git_urls import GitUrl
 from sortie.model.hiding import repr_without
 from sortie.model.secrets import unchanged
 from sortie.scheduler import Event
-from sortie.telemetry import Publish
+from sortie.telemetry import Publish, facts
 from sortie.trackers import Tracker
 from sortie.transports import Transport
 from sortie.workflow.prompts import Prompt
@@ -92,6 +93,10 @@ class RunReporter(Struct, frozen=True, kw_only=True):
     commit: Callable[[Event], Awaitable[None]]
     publish: Publish
     is_active: Callable[[Issue], bool]
+
+    def enter(self, run_id: RunId, phase: Phase) -> None:
+        """Tell what a run is busy with from now on."""
+        self.publish(facts.RunPhaseChanged(run_id=run_id, phase=phase))
 
 
 class RunScopes:

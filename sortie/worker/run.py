@@ -2,38 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
-
-import trio
 from msgspec.structs import replace
 
 from sortie.agents import Session
 from sortie.config.token_rates import TokenRates
 from sortie.facts import Phase
 from sortie.model import (
-    LOCAL,
     ErrorKind,
     Failed,
     Finish,
     Finished,
-    HostError,
-    HostTrouble,
-    KnownWorkspace,
-    OccupiedError,
     RunEnd,
     RunSummary,
     TemplateError,
-    TransportError,
     TurnOutcome,
-    WorkspaceError,
 )
 from sortie.scheduler import events as ev
-from sortie.telemetry import facts
 from sortie.worker.activity import RunActivity
 from sortie.worker.context import (
     Assignment,
-    RemoteRepository,
     RunContext,
     RunReporter,
     RunScopes,
@@ -42,7 +29,6 @@ from sortie.worker.delivery import RunDelivery, delivery_needed
 from sortie.worker.environment import RunEnvironment
 from sortie.worker.in_progress import InProgressMove
 from sortie.worker.outcome import (
-    Abandoned,
     after_turn,
     workspace_needed,
 )
@@ -54,7 +40,8 @@ from sortie.worker.summary import summary_of, work_done
 from sortie.worker.turn import take_turn
 from sortie.worker.turn_events import TurnRequest
 from sortie.worker.usage import RunUsage
-from sortie.workspaces import GitWork, Workspace, workspace_key
+from sortie.worker.workspace_lifetime import WorkspaceLifetime
+from sortie.workspaces import GitWork, Workspace
 from sortie.workspaces.git_values import agent_variables
 
 
@@ -72,14 +59,19 @@ class Run:
         self.move = InProgressMove(job, context, reporter, scopes)
         self.turns = 0
         self.completed = False
-        self.began = False
+        self.place = WorkspaceLifetime(job, context, reporter, scopes)
         self.activity: RunActivity | None = None
         self.git = GitWork()
         self.delivery: RunDelivery | None = None
         self.usage = RunUsage(TokenRates(context.settings.token_rates))
 
     def _enter(self, phase: Phase) -> None:
-        self.reporter.publish(facts.RunPhaseChanged(run_id=self.job.run_id, phase=phase))
+        self.reporter.enter(self.job.run_id, phase)
+
+    @property
+    def began(self) -> bool:
+        """Whether anything has run on the run's host."""
+        return self.place.began
 
     @property
     def summary(self) -> RunSummary:
@@ -91,27 +83,20 @@ class Run:
         url, opened = done.pull_request.url, self.delivery.opened
         return replace(summary, pull_request=url, opened=opened)
 
-    @property
-    def _is_plain(self) -> bool:
-        """Whether nothing happens in a workspace before its first turn that a crash might leave
-        half done: no hook runs, and no session goes on that knows what was in it."""
-        hooks, remote = self.context.settings.hooks, self.context.remote
-        found = (hooks.after_create, hooks.before_run, self.job.resume, remote)
-        return found == (None, None, None, None)
-
     async def attempt(self) -> RunEnd:
         """Go through all phases; the end of the blocks undoes what was set up, in order."""
         self._enter(Phase.STARTING)
         self.issue = await self.move.make()
-        async with self._workspace() as (workspace, environment):
-            await self._hook("before_run", workspace, environment)
+        check_out = None if self.context.remote is None else self._check_out
+        async with self.place.entered(check_out) as (workspace, environment):
+            await self.place.hook("before_run", workspace, environment)
             self._enter(Phase.SESSION)
-            if not self._is_plain:  # since it was made a hook may have put a link in its place
+            if not self.place.is_plain:  # since it was made a hook may have put a link in its place
                 with workspace_needed():
                     await self.context.workspaces.verify(workspace.path)
                     await self.context.workspaces.hide(workspace.path)
             # What is new, and what no hook has seen, holds no commit yet.
-            is_empty = workspace.created and self._is_plain
+            is_empty = workspace.created and self.place.is_plain
             before = GitWork() if is_empty else await environment.git_head(workspace.path)
             end = await self._finish_delivery()
             if end is None or isinstance(end, str):
@@ -123,55 +108,12 @@ class Run:
         self.git = await work_done(workspace, environment, before, self.context, self.scopes)
         return end
 
-    @asynccontextmanager
-    async def _workspace(self) -> AsyncIterator[tuple[Workspace, RunEnvironment]]:
-        """Have a directory for the issue, and run ``after_run`` when done with it."""
-        self._enter(Phase.WORKSPACE)
-        workspaces = self.context.workspaces
-        try:
-            workspace_key(self.job.issue.identifier)
-        except WorkspaceError as exc:  # no retry can help: only another identifier
-            raise Abandoned(ErrorKind.INVALID_WORKSPACE_CWD, str(exc)) from exc
-        try:
-            # A stop must not come between making a directory and telling of it: a directory
-            # that the scheduler does not know is never removed.
-            with self.scopes.shield() as shield, workspace_needed():
-                prepare = workspaces.prepare_complete if self._is_plain else workspaces.prepare
-                grace = self.context.settings.agent.stop_grace
-                workspace = await prepare(self.job.issue.identifier, grace=grace)
-                if not workspace.created:
-                    await workspaces.clear_status(workspace.path)
-            if shield.cancelled_caught:  # by a cut, which is a stop too
-                await trio.lowlevel.checkpoint()
-        except Abandoned as exc:
-            if isinstance(exc.__cause__, OccupiedError):
-                self._tell_of_reaped(exc.__cause__.ended)
-            raise
-        self._tell_of_reaped(workspace.reaped)
-        await self._announce(workspace)
-        environment = RunEnvironment(self.job, self.context, workspace)
-        if self.context.remote is not None:
-            await self._check_out(workspace, self.context.remote)
-        if workspace.created and not self._is_plain:
-            await self._after_create(workspace, environment)
-        try:
-            yield workspace, environment
-        finally:
-            self._enter(Phase.ENDING)
-            # What kept the hook from running was told as a hook that failed.
-            with self.scopes.shield(), suppress(TransportError):
-                await self._run_hook("after_run", workspace, environment)
-
-    async def _check_out(self, workspace: Workspace, remote: RemoteRepository) -> None:
-        """Have the issue's branch in the workspace; a new one in which that fails is removed."""
-        self.delivery = RunDelivery(self.job, self.context, remote, self.reporter, workspace)
-        try:
-            await self.delivery.check_out()
-        except Abandoned:
-            if workspace.created:
-                with self.scopes.shield():
-                    await self._discard(workspace)
-            raise
+    async def _check_out(self, workspace: Workspace) -> None:
+        assert self.context.remote is not None
+        self.delivery = RunDelivery(
+            self.job, self.context, self.context.remote, self.reporter, workspace
+        )
+        await self.delivery.check_out()
 
     async def _agent_env(self, environment: RunEnvironment) -> dict[str, str]:
         """Return the agent's environment, with a credential for git only where it may push."""
@@ -197,78 +139,6 @@ class Run:
         self._enter(Phase.DELIVERY)
         answer = None if self.activity is None else self.activity.answer
         return await delivery.deliver(end, self.issue, answer)
-
-    def _tell_of_reaped(self, count: int) -> None:
-        if count:
-            where = LOCAL if self.context.transport.host == LOCAL else "host"
-            self.reporter.publish(facts.OrphansReaped(where=where, count=count))
-
-    async def _announce(self, workspace: Workspace) -> None:
-        known = KnownWorkspace(
-            issue_id=self.issue.id,
-            identifier=self.job.issue.identifier,
-            host=workspace.host,
-            path=workspace.path,
-        )
-        made = ev.WorkspaceMade(self.job.run_id, known, workspace.created)
-        if self._is_plain:
-            self.reporter.tell(made)  # it is on disk with the first turn
-        else:
-            await self.reporter.commit(made)
-        self.reporter.publish(
-            facts.WorkspaceReady(
-                run_id=self.job.run_id, path=workspace.path, created=workspace.created
-            )
-        )
-
-    async def _after_create(self, workspace: Workspace, environment: RunEnvironment) -> None:
-        """Finish a new directory; it counts as made only when the hook has succeeded."""
-        try:
-            await self._hook("after_create", workspace, environment)
-        except Abandoned:
-            with self.scopes.shield():
-                await self._discard(workspace)
-            raise
-        with workspace_needed():
-            await self.context.workspaces.complete(workspace)
-
-    async def _discard(self, workspace: Workspace) -> None:
-        error = None
-        try:
-            await self.context.workspaces.remove(self.job.issue.identifier)
-        except (WorkspaceError, TransportError) as exc:
-            error = str(exc)
-        self.reporter.publish(
-            facts.WorkspaceRemoved(
-                issue_id=self.issue.id,
-                issue_identifier=self.issue.identifier,
-                path=workspace.path,
-                error=error,
-            )
-        )
-
-    async def _hook(self, name: str, workspace: Workspace, environment: RunEnvironment) -> None:
-        """Run a hook whose failure ends the run."""
-        self._enter(Phase.HOOK)
-        try:
-            problem = await self._run_hook(name, workspace, environment)
-        except TransportError as exc:
-            raise Abandoned(ErrorKind.PORT_EXIT, str(exc)) from exc
-        if problem is not None:
-            raise Abandoned(ErrorKind.HOOK_FAILED, problem)
-
-    async def _run_hook(
-        self, name: str, workspace: Workspace, environment: RunEnvironment
-    ) -> str | None:
-        """Run a hook, if there is one, and return what went wrong."""
-        began = self.began
-        self.began |= getattr(self.context.settings.hooks, name) is not None
-        try:
-            return await environment.run_hook(name, workspace, self.reporter.publish)
-        except TransportError as exc:
-            if not (isinstance(exc, HostError) and exc.trouble is HostTrouble.DROPPED):
-                self.began = began
-            raise
 
     async def _take_turns(
         self, session: Session, workspace: Workspace, prompt: str | None
@@ -317,7 +187,7 @@ class Run:
             await self.context.workspaces.verify(workspace.path)
         await self.reporter.commit(ev.TurnStarted(self.job.run_id, number))
         self.turns, began = number, self.began
-        self.began, self.completed = True, False
+        self.place.began, self.completed = True, False
         turn = TurnRequest(
             job=self.job,
             number=number,
