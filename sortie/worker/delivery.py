@@ -28,24 +28,18 @@ from sortie.model import (
     TransportError,
     WorkspaceError,
 )
-from sortie.model.deliveries import DIFF_LIMIT, FILES_SHOWN
+from sortie.model.deliveries import DIFF_LIMIT
 from sortie.scheduler import events as ev
-from sortie.telemetry import facts
 from sortie.worker.context import Assignment, RemoteRepository, RunContext, RunReporter
+from sortie.worker.delivery_record import DeliveryRecord
 from sortie.worker.environment import RunEnvironment
-from sortie.worker.faults import (
-    about_leftovers,
-    about_push,
-    about_secret,
-    about_size,
-    about_verification,
-)
+from sortie.worker.faults import about_push
 from sortie.worker.outcome import Abandoned
+from sortie.worker.proof import WorkProof
 from sortie.worker.proposal import Words, proposal_of, proposed
-from sortie.worker.verification import secret_in, verify
 from sortie.workflow.prompts import Checkout
 from sortie.workspaces import Workspace
-from sortie.workspaces.git_values import Changes, Moved, Standing
+from sortie.workspaces.git_values import Moved, Standing
 
 VERIFY_STATUS = "sortie/verify"
 """The name under which a forge is told what was verified."""
@@ -81,10 +75,18 @@ class RunDelivery:
         self._workspace = workspace
         self._environment = RunEnvironment(job, context, workspace)
         self._words = Words(job, context, workspace)
+        self._proof = WorkProof(
+            job, context, remote, reporter, workspace, self._repository, self._words
+        )
+        self._work: DeliveryRecord | None = None
         self.rounds = 0
         self.opened = False
-        self.delivery: Delivery | None = None
         self.checkout: Checkout | None = None
+
+    @property
+    def delivery(self) -> Delivery | None:
+        """What is known of the delivery, None before the branch is checked out."""
+        return None if self._work is None else self._work.delivery
 
     async def check_out(self) -> None:
         """Fetch the repository, and have the branch checked out. Raises Abandoned."""
@@ -115,7 +117,7 @@ class RunDelivery:
         self.checkout = Checkout(
             branch=branch, base=base, behind=standing.behind, unmerged=standing.unmerged
         )
-        self.delivery = Delivery(
+        fresh = Delivery(
             branch=branch,
             base=base,
             host=self._workspace.host,
@@ -127,7 +129,10 @@ class RunDelivery:
         )
         if before is not None and not self._workspace.created and before.branch == branch:
             # What the agent may replace is what it knew.
-            self.delivery = replace(before, base=base)
+            known = replace(before, base=base)
+            self._work = DeliveryRecord(self._job.run_id, self._reporter, known, before)
+        else:
+            self._work = DeliveryRecord(self._job.run_id, self._reporter, fresh, None)
 
     @property
     def half_done(self) -> Finished | None:
@@ -142,93 +147,41 @@ class RunDelivery:
         with which its agent is sent back to work. Raises Abandoned."""
         if not isinstance(end, Finished) or not self._is_delivered(end.finish):
             return end
-        assert self.delivery is not None
+        assert self._work is not None
         with delivery_needed():
-            fault = await self._prove(end, issue)
+            fault = await self._prove(self._work, end, issue)
             if fault is None:
-                assert self.delivery is not None
-                if not self.delivery.files_changed:
-                    return await self._without_change(end, issue)
-                fault = await self._push()
+                if not self._work.delivery.files_changed:
+                    return await self._without_change(self._work, end, issue)
+                fault = await self._push(self._work)
             if fault is None:
-                await self._propose(issue, answer)
+                await self._propose(self._work, issue, answer)
                 return end
-        return await self._send_back(fault, end)
+        return await self._send_back(self._work, fault, end)
 
     def _is_delivered(self, finish: Finish) -> bool:
         if finish is Finish.TURNS_USED:
             return self._context.settings.tracker.handoff_state is not None
         return finish in (Finish.DONE, Finish.REVIEW, Finish.LEFT_ACTIVE)
 
-    async def _prove(self, end: Finished, issue: Issue) -> str | None:
-        """Commit, compare and verify; return what the agent has to mend, None for nothing."""
-        known, env = self.delivery, self._environment.for_git()
-        assert known is not None
-        if known.stage in (Stage.PROVEN, Stage.PUSHED, Stage.DELIVERED):
+    async def _prove(self, work: DeliveryRecord, end: Finished, issue: Issue) -> str | None:
+        """Return what the agent has to mend before its work is pushed, None for nothing."""
+        if work.delivery.stage in (Stage.PROVEN, Stage.PUSHED, Stage.DELIVERED):
             return None
-        await self._record(replace(known, finish=end.finish, reason=end.reason), Stage.FINISHED)
-        may = self._context.settings.repository.leftovers == "commit"
-        left = await self._repository.commit_leftovers(
-            self._workspace.path,
-            self._workspace.key,
-            await self._words.message(issue),
-            env,
-            may=may,
-        )
-        if (fault := about_leftovers(left, may=may)) is not None:
+        if (fault := await self._proof.fault(work, end, issue)) is not None:
             return fault
-        changes = await self._repository.changes(left.head, env)
-        if (fault := about_size(changes)) is not None:
-            return fault
-        self.delivery = self._with(changes, left.head)
-        if not changes.files:
+        head = work.delivery.head
+        if head is None or not work.delivery.files_changed:
             return None
-        return await self._verified(left.head)
-
-    def _with(self, changes: Changes, head: str) -> Delivery:
-        assert self.delivery is not None
-        redact = self._context.redact
-        return replace(
-            self.delivery,
-            head=head,
-            tree=changes.tree,
-            base_commit=changes.base_commit,
-            commits=changes.commits,
-            behind=changes.behind,
-            files_changed=len(changes.files),
-            added=sum(file.added or 0 for file in changes.files),
-            removed=sum(file.removed or 0 for file in changes.files),
-            files=tuple(
-                replace(file, path=redact(file.path)) for file in changes.files[:FILES_SHOWN]
-            ),
-        )
-
-    async def _verified(self, head: str) -> str | None:
-        known, env = self.delivery, self._environment.for_git()
-        assert known is not None
-        if known.evidence is None or known.evidence.commit != head or not known.evidence.ok:
-            evidence = await verify(
-                self._job,
-                self._context,
-                self._reporter,
-                self._workspace,
-                head,
-                await self._remote.access(),
-            )
-            known = self.delivery = replace(known, evidence=evidence)
-            if (fault := about_verification(evidence)) is not None:
-                return fault
-        if (place := await secret_in(self._context, self._repository, env, head)) is not None:
-            return about_secret(place)
+        env = self._environment.for_git()
         diff = self._context.redact(await self._repository.diff(head, env, DIFF_LIMIT))
-        await self._record(known, Stage.PROVEN, diff)
+        await work.record(Stage.PROVEN, diff)
         return None
 
-    async def _without_change(self, end: Finished, issue: Issue) -> RunEnd:
+    async def _without_change(self, work: DeliveryRecord, end: Finished, issue: Issue) -> RunEnd:
         """Return how a run ends that has changed nothing."""
-        assert self.delivery is not None
         what = self._context.settings.repository.no_change
-        await self._record(self.delivery, Stage.DROPPED)
+        await work.record(Stage.DROPPED)
         if what == "handoff" or end.finish is Finish.LEFT_ACTIVE:
             return end
         if what == "hold":
@@ -239,9 +192,8 @@ class RunDelivery:
         self._reporter.tell(ev.IssueMoved(self._job.run_id, moved, by_us=True))
         return Finished(finish=Finish.LEFT_ACTIVE, reason=end.reason)
 
-    async def _push(self) -> str | None:
-        known, env = self.delivery, self._environment.for_git()
-        assert known is not None
+    async def _push(self, work: DeliveryRecord) -> str | None:
+        known, env = work.delivery, self._environment.for_git()
         assert known.head is not None
         if known.stage in (Stage.PUSHED, Stage.DELIVERED):
             return None
@@ -260,13 +212,12 @@ class RunDelivery:
                 new=False,
             )
             return about_push(moved, known.branch)
-        await self._record(known, Stage.PUSHED)
+        await work.record(Stage.PUSHED)
         return None
 
-    async def _propose(self, issue: Issue, answer: str | None) -> None:
+    async def _propose(self, work: DeliveryRecord, issue: Issue, answer: str | None) -> None:
         """Open the pull request, or bring it up to date, and tell of the evidence."""
-        known, forge = self.delivery, self._remote.forge
-        assert known is not None
+        known, forge = work.delivery, self._remote.forge
         assert known.head is not None
         if known.stage is Stage.DELIVERED:
             return
@@ -284,12 +235,12 @@ class RunDelivery:
                     f" ({known.evidence.where})",
                 )
                 await forge.set_status(status)
-        await self._record(replace(known, pull_request=pull_request), Stage.DELIVERED)
+        work.delivery = replace(known, pull_request=pull_request)
+        await work.record(Stage.DELIVERED)
 
-    async def _send_back(self, fault: str, end: Finished) -> RunEnd | str:
+    async def _send_back(self, work: DeliveryRecord, fault: str, end: Finished) -> RunEnd | str:
         """Return a prompt for one more turn, or the end where there were enough of them."""
-        assert self.delivery is not None
-        await self._record(self.delivery, Stage.DROPPED)
+        await work.record(Stage.DROPPED)
         rounds = self._context.settings.verify.rounds
         if self.rounds < rounds and end.finish is not Finish.LEFT_ACTIVE:
             self.rounds += 1
@@ -297,23 +248,3 @@ class RunDelivery:
         times = "once" if rounds == 1 else f"{rounds} times"
         message = f"the agent was sent back to it {times}: {fault}" if rounds else fault
         return Failed(kind=ErrorKind.VERIFICATION_FAILED, message=message)
-
-    async def _record(self, delivery: Delivery, stage: Stage, diff: str | None = None) -> None:
-        """Have a step on disk before the next is taken."""
-        if delivery.stage is stage and diff is None and delivery == self.delivery:
-            return
-        self.delivery = known = replace(delivery, stage=stage)
-        await self._reporter.commit(ev.DeliveryStepTaken(self._job.run_id, known, diff))
-        request = known.pull_request
-        self._reporter.publish(
-            facts.DeliveryAdvanced(
-                run_id=self._job.run_id,
-                stage=stage,
-                branch=known.branch,
-                head=known.head,
-                files_changed=known.files_changed,
-                added=known.added,
-                removed=known.removed,
-                pull_request=None if request is None else request.url,
-            )
-        )
