@@ -20,14 +20,13 @@ from sortie.config.rules import all_findings
 from sortie.config.schemas import BlockSchema, Schemas
 from sortie.config.settings import (
     AgentSettings,
-    Block,
     DaysKept,
     Isolation,
     Settings,
     WorkspaceSettings,
 )
 from sortie.config.token_rates import TokenRate
-from sortie.config.values import HostPathText, PathText, choice, whole
+from sortie.config.values import Block, HostPathText, PathText, choice, whole
 from sortie.documents import Node
 from sortie.model import Problem
 

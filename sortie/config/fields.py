@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from types import NoneType
 from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, SecretStr
@@ -17,6 +18,10 @@ def fields_of(model: type[BaseModel]) -> dict[str, FieldInfo]:
 
 
 def _as_model(annotation: Any) -> type[BaseModel] | None:
+    """Return the model that a field holds, also where it may hold none."""
+    found = [part for part in get_args(annotation) if part is not NoneType]
+    if len(found) == 1 and NoneType in get_args(annotation):
+        annotation = found[0]
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from sortie.config.reactions import ReactionsSettings
 from sortie.config.report import Finding
 from sortie.config.settings import (
     ForgeSettings,
@@ -63,6 +64,7 @@ def repository_findings(parts: Mapping[str, Any]) -> Iterator[Finding]:
     verify: VerifySettings = parts["verify"]
     forge: ForgeSettings = parts["forge"]
     tracker: TrackerSettings | None = parts["tracker"]
+    yield from _about_reactions(parts["reactions"], repository, forge, tracker)
     if repository.url is None:
         yield from _without_url(repository, verify, forge)
         return
@@ -119,3 +121,26 @@ def _about_no_change(
     elif any(same_state(what, state) for state in tracker.active_states):
         message = f'"{what}" is in active_states; the issue would run again'
         yield Finding(path=path, message=message)
+
+
+def _about_reactions(
+    reactions: ReactionsSettings,
+    repository: RepositorySettings,
+    forge: ForgeSettings,
+    tracker: TrackerSettings | None,
+) -> Iterator[Finding]:
+    path: Path = ("reactions",)
+    if not reactions.on:
+        return
+    if _kind(repository, forge, tracker) == NO_FORGE:
+        message = "means nothing without pull requests: set repository.url and forge.kind"
+        yield Finding(path=path, message=message, severity="warning", needs=(_URL, _KIND))
+    if tracker is None:
+        return
+    if tracker.handoff_state is None:
+        message = "needs tracker.handoff_state: a pull request is watched while its issue is there"
+        yield Finding(path=path, message=message, needs=(("tracker", "handoff_state"),))
+    for name, block in (("merged", reactions.merged), ("closed", reactions.closed)):
+        if block is not None and any(same_state(block.state, s) for s in tracker.active_states):
+            message = f'"{block.state}" is in active_states; the issue would run again'
+            yield Finding(path=(*path, name, "state"), message=message)

@@ -12,15 +12,16 @@ from typing import Annotated, Literal
 from pydantic import (
     AfterValidator,
     BaseModel,
-    ConfigDict,
     Field,
     PlainSerializer,
     SecretStr,
 )
 
+from sortie.config.reactions import ReactionsSettings
 from sortie.config.references import Lookup
 from sortie.config.token_rates import TokenRate
 from sortie.config.values import (
+    Block,
     Blocks,
     Command,
     Frozen,
@@ -48,12 +49,6 @@ Rates = Annotated[
     PlainSerializer(dict, return_type=dict[str, TokenRate]),
 ]
 """Rates by the name of a model; it cannot be changed."""
-
-
-class Block(BaseModel):
-    """A mapping of WORKFLOW.md with known keys."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
 
 class Isolation(StrEnum):
@@ -268,6 +263,7 @@ class Settings(Block):
     repository: RepositorySettings = RepositorySettings()
     verify: VerifySettings = VerifySettings()
     forge: ForgeSettings = ForgeSettings()
+    reactions: ReactionsSettings = ReactionsSettings()
     hooks: HookSettings = HookSettings()
     agent: AgentSettings = AgentSettings()
     worker: WorkerSettings = WorkerSettings()

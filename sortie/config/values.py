@@ -12,6 +12,7 @@ from pydantic import (
     AfterValidator,
     BaseModel,
     BeforeValidator,
+    ConfigDict,
     GetJsonSchemaHandler,
     PlainSerializer,
     SecretStr,
@@ -24,6 +25,13 @@ from sortie.model.secrets import SHORTEST_SECRET
 from sortie.model.texts import NOT_ON_A_LINE
 
 V = TypeVar("V")
+
+
+class Block(BaseModel):
+    """A mapping of WORKFLOW.md with known keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
 
 LARGEST = 10**15
 """No number in a WORKFLOW.md may exceed this; in milliseconds it is some 30,000 years."""

@@ -50,12 +50,13 @@ class HeadCheck(Struct, frozen=True, kw_only=True):
 
 class Note(Struct, frozen=True, kw_only=True):
     """What somebody has written: a comment, or a part of a review thread. ``bot`` tells that the
-    forge says that the author is a program."""
+    forge says that the author is a program, and ``own`` that Sortie has written it."""
 
     id: str
     author: str
     body: str
     bot: bool = False
+    own: bool = False
 
 
 class Review(Struct, frozen=True, kw_only=True):

@@ -69,6 +69,7 @@ class HoldReason(StrEnum):
     AGENT_BLOCKED = "agent_blocked"
     VERIFICATION_FAILED = "verification_failed"
     NO_CHANGE = "no_change"
+    REACTION_EXHAUSTED = "reaction_exhausted"
     OPERATOR = "operator"
     INTERNAL_ERROR = "internal_error"
 
@@ -92,6 +93,7 @@ class Trigger(StrEnum):
     INTERRUPTED = "interrupted"
     USAGE_LIMIT = "usage_limit"
     OPERATOR = "operator"
+    REACTION = "reaction"
 
 
 class Streak(Struct, frozen=True, kw_only=True):

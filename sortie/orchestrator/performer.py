@@ -10,8 +10,8 @@ from msgspec import Struct, field
 
 from sortie import facts
 from sortie.config.settings import Settings
-from sortie.model import WaitKind
-from sortie.orchestrator import comment_texts, comments, effects
+from sortie.model import Issue, WaitKind
+from sortie.orchestrator import comment_texts, comments, effects, pull_requests
 from sortie.orchestrator.context import OrchestratorContext
 from sortie.orchestrator.workers import WorkerPool
 from sortie.scheduler import Decision, Event, Policy, Record
@@ -90,6 +90,12 @@ class Performer:
                 start_soon(effects.clean, context, decision, self._tell)
             case do.PostComment():
                 self.comment(comments.record_of(decision), nurseries, again=False)
+            case do.LookAtPullRequests():
+                start_soon(pull_requests.look, context, decision, self._tell)
+            case do.RunErrand():
+                start_soon(pull_requests.run_errand, context, decision, self._tell)
+            case do.MergePullRequest():
+                start_soon(pull_requests.merge, context, decision, self._tell)
             case do.StartWorker():
                 self._start(decision, nurseries)
             case do.StopWorker():
@@ -117,9 +123,15 @@ class Performer:
             tell=self._tell,
             commit=self._commit,
             publish=self._context.publish,
-            is_active=lambda issue: self.policy.is_active(issue),
+            is_active=lambda issue: self._is_worked_on(issue, start),
         )
         self.workers.start(start, settings, reports, nurseries.workers)
+
+    def _is_worked_on(self, issue: Issue, start: do.StartWorker) -> bool:
+        """Tell whether a run goes on, by where its issue stands now."""
+        if start.reaction is not None and self.policy.is_handed_off(issue):
+            return True
+        return self.policy.is_active(issue)
 
 
 def _fact_of(record: Record) -> facts.Fact | None:

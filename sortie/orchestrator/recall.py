@@ -79,6 +79,7 @@ def recall(
         limits=tuple(_limited(limit, now, wall) for limit in recovered.limits),
         agent_sessions=dict(recovered.agent_sessions),
         deliveries=dict(recovered.deliveries),
+        watches=recovered.watches,
         workspaces=recovered.workspaces,
         unsaved={place: now - max(0.0, wall - at) for place, at in recovered.unsaved.items()},
         crashed=frozenset(crash.issue.id for crash in recovered.crashes),

@@ -76,6 +76,7 @@ class WorkerPool:
             fetched_at=start.fetched_at,
             resume=start.resume,
             delivery=start.delivery,
+            reaction=start.reaction,
         )
         report = await work(job, self._context.run_context_for(start.host), reports, scopes)
         del self._scopes[run_id]

@@ -5,13 +5,30 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from sortie import facts
-from sortie.model import KnownWorkspace
+from sortie.model import Issue, KnownWorkspace
 from sortie.scheduler import records as rec
 from sortie.scheduler.claims import Cleaning
 from sortie.scheduler.decisions import CleanWorkspace
 from sortie.scheduler.events import WorkspaceCleaned
 from sortie.scheduler.rules import backoff, kept_delay
 from sortie.scheduler.state import SchedulerState
+from sortie.scheduler.watch_records import leave
+
+
+def finish(state: SchedulerState, issue: Issue) -> None:
+    """Clean up after an unclaimed issue that is terminal: its budget and its workspaces."""
+    state.candidates.discard(issue.id)
+    state.agent_sessions.pop(issue.id, None)
+    state.deliveries.pop(issue.id, None)
+    state.reset_budget(issue.id)
+    leave(state, issue)
+    workspaces = state.workspaces.of(issue.id)
+    if workspaces and not state.draining:  # else the next start sees to it
+        state.claims[issue.id] = Cleaning(issue=issue, last_request=state.last_request)
+        why = f"it is {issue.state}"
+        state.out.append(facts.IssueReconciled(action="cleanup", issue=issue, reason=why))
+        over = () if state.policy.keep_unsaved else workspaces
+        state.out.append(CleanWorkspace(issue, workspaces, over))
 
 
 def drop_reopened(state: SchedulerState) -> None:

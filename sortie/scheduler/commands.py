@@ -43,6 +43,8 @@ def poll_now(state: SchedulerState, now: float) -> None:
     soonest = max(now, state.tracker_paused_until)
     state.refresh_asked = state.polling
     state.poll_at = min(state.poll_at, soonest)
+    for watched in state.watches.values():
+        watched.due_at = min(watched.due_at, now)
     state.reconcile_at = min(state.reconcile_at, soonest)
 
 
@@ -203,6 +205,10 @@ def retry(state: SchedulerState, name: str, now: float) -> Reply:
             end_hold(state, claim, _RETRIED)
         case _:
             pass
+    watched = state.watches.get(issue.id)
+    if watched is not None and not state.is_active(issue):
+        watched.due_at = now
+        return Reply("done", f"pull request {watched.name} of {issue.identifier} is looked at now")
     state.wait(issue, Streak(), Trigger.OPERATOR, now, delay=0.0)
     return Reply("done", f"{issue.identifier} is due now{_but(state, issue, now)}")
 
@@ -216,7 +222,9 @@ def _not_retried(
             return f"it neither waits nor is held{_but(state, issue, now)}"
         case HandingOff(token=int()):
             return "its handoff is under way"
-        case Waiting() | HandingOff() | Held() if not state.policy.is_active(issue):
+        case Held() if issue.id in state.watches:
+            return None
+        case Waiting() | HandingOff() | Held() if not state.is_active(issue):
             return f"its state {issue.state} is not active"
         case Waiting() | HandingOff() | Held():
             return None

@@ -33,6 +33,7 @@ from sortie.scheduler.gates import explain
 from sortie.scheduler.handoffs import handoff_answered
 from sortie.scheduler.holds import program_appeared
 from sortie.scheduler.memory import Memory
+from sortie.scheduler.merging import merge_tried
 from sortie.scheduler.policy import Policy
 from sortie.scheduler.progress import host_reached, pause_host, progressed, workspaces_measured
 from sortie.scheduler.reconcile import (
@@ -45,6 +46,8 @@ from sortie.scheduler.snapshot import Backlog, Snapshot, backlog, snapshot_of
 from sortie.scheduler.spending import agent_used, begin_day, limit_met, limit_passed, pass_limits
 from sortie.scheduler.state import SchedulerState
 from sortie.scheduler.usage_limits import UsageLimit, UsageLimits
+from sortie.scheduler.watch_table import Watched
+from sortie.scheduler.watching import errand_done, seen, watch_due
 from sortie.scheduler.workspace_index import WorkspaceIndex
 
 
@@ -97,6 +100,10 @@ class Scheduler:
         )
         for claim in memory.claims:
             self._state.claims[claim.issue.id] = claim
+        for issue, watch in memory.watches:
+            interval = policy.reactions.interval
+            watched = Watched(issue=issue, watch=watch, due_at=now, interval=interval)
+            self._state.watches[issue.id] = watched
 
     @property
     def drained(self) -> bool:
@@ -133,6 +140,7 @@ class Scheduler:
             confirm_missing_at(state),
             state.hosts.wakeup_at(),
             state.limits.wakeup_at(),
+            state.watches.wakeup_at() if state.policy.reactions.on else math.inf,
         )
 
     def snapshot(self, now: float) -> Snapshot:
@@ -217,6 +225,12 @@ class Scheduler:
                 handoff_answered(state, event, now)
             case ev.WorkspaceCleaned():
                 cleaned(state, event, now)
+            case ev.PullRequestsSeen():
+                seen(state, event, now)
+            case ev.ErrandDone():
+                errand_done(state, event, now)
+            case ev.MergeTried():
+                merge_tried(state, event, now)
             case ev.PolicyChanged(policy):
                 change_policy(state, policy, now)
             case ev.RefreshRequested(ask):
@@ -282,6 +296,8 @@ class Scheduler:
         state.dispatch_needed |= changed
         state.out.extend(facts.HostGivenUp(host=host) for host in given_up)
         pass_limits(state, now)
+        if state.policy.reactions.on:
+            watch_due(state, now)
         polls = state.poll_at <= now and not state.polling
         if polls or state.reconcile_at <= now:
             reconcile(state, now)

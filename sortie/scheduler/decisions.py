@@ -6,6 +6,7 @@ what is on disk comes before what acts on it. Notes are facts for log and metric
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 from msgspec import Struct
@@ -17,11 +18,13 @@ from sortie.model import (
     Issue,
     IssueId,
     KnownWorkspace,
+    PullRequest,
     RunId,
     RunReport,
     StopReason,
     Streak,
 )
+from sortie.model.watches import Errand, Reaction
 from sortie.scheduler.records import Record
 
 
@@ -41,7 +44,7 @@ class StartWorker(Struct, frozen=True, kw_only=True):
 
     ``fetched_at`` is when the issue was re-read, in monotonic seconds; ``resume`` is the session
     that the issue's last run had with the same agent on the same host, and ``delivery`` what that
-    run left half done there.
+    run left half done there. ``reaction`` is what the run is to answer, if anything.
     """
 
     run_id: RunId
@@ -51,6 +54,7 @@ class StartWorker(Struct, frozen=True, kw_only=True):
     fetched_at: float
     resume: AgentSession | None = None
     delivery: Delivery | None = None
+    reaction: Reaction | None = None
 
 
 class StopWorker(Struct, frozen=True):
@@ -90,6 +94,32 @@ class PostComment(Struct, frozen=True):
     workspace: KnownWorkspace | None = None
 
 
+class LookAtPullRequests(Struct, frozen=True):
+    """Look at watched pull requests; answer with one PullRequestsSeen of the same token."""
+
+    token: int
+    pull_requests: Mapping[IssueId, PullRequest]
+
+
+class RunErrand(Struct, frozen=True):
+    """Do something at the forge or the tracker; answer with one ErrandDone of the same token."""
+
+    token: int
+    issue: Issue
+    pull_request: PullRequest
+    errand: Errand
+
+
+class MergePullRequest(Struct, frozen=True):
+    """Merge a pull request if all that is required is there at ``head`` still; answer with one
+    MergeTried of the same token."""
+
+    token: int
+    issue: Issue
+    pull_request: PullRequest
+    head: str
+
+
 class AnswerCommand(Struct, frozen=True):
     """Tell an operator what became of a command, now that it is on record.
 
@@ -112,6 +142,12 @@ Note = (
     | facts.HostGivenUp
     | facts.HostPaused
     | facts.IssueReconciled
+    | facts.ReactionPlanned
+    | facts.ReactionEnded
+    | facts.WatchBegan
+    | facts.WatchEnded
+    | facts.MergeAttempted
+    | facts.ErrandFailed
     | facts.WaitEnded
     | facts.WorkspaceKept
 )
@@ -125,6 +161,9 @@ Effect = (
     | HandOff
     | CleanWorkspace
     | PostComment
+    | LookAtPullRequests
+    | RunErrand
+    | MergePullRequest
     | AnswerCommand
 )
 Decision = Record | Effect | Note

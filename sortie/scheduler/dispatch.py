@@ -20,10 +20,12 @@ from sortie.model import (
     same_state,
     state_key,
 )
+from sortie.model.watches import Reaction
 from sortie.scheduler import records as rec
 from sortie.scheduler.candidates import Candidate, GateVerdict, Place
 from sortie.scheduler.claim_table import share_of
 from sortie.scheduler.claims import Held, Rechecking, Starting, Waiting
+from sortie.scheduler.clean_ups import finish
 from sortie.scheduler.decisions import Refresh, StartWorker
 from sortie.scheduler.events import IssuesRefreshed
 from sortie.scheduler.gate_view import View, view_of
@@ -184,11 +186,11 @@ def rechecked(
 def _judge(state: SchedulerState, claim: Rechecking, issue: Issue, now: float) -> None:
     view = view_of(state, now)
     unfit = closed(FITNESS, issue, view)
-    active = state.policy.is_active(issue)
+    active = state.is_active(issue)
     if unfit and (claim.waited is None or not active):
         _drop(state, claim, issue, unfit)
         if state.policy.is_terminal(issue):
-            state.finish(issue)
+            finish(state, issue)
         return
     host = free_host(issue, view)
     # A reload may have taken from what it may use while it was re-read.
@@ -261,6 +263,7 @@ def _start(state: SchedulerState, claim: Rechecking, issue: Issue, host: str, no
             fetched_at=now,
             resume=_resumable(state, issue, host),
             delivery=_half_done(state, issue, host),
+            reaction=_reaction(state, issue),
         )
     )
 
@@ -279,6 +282,12 @@ def _half_done(state: SchedulerState, issue: Issue, host: str) -> Delivery | Non
     """Return the delivery that a run of the issue goes on with, if it was begun on its host."""
     delivery = state.deliveries.get(issue.id)
     return delivery if delivery is not None and delivery.host == host else None
+
+
+def _reaction(state: SchedulerState, issue: Issue) -> Reaction | None:
+    """Return what a run of the issue is to answer."""
+    watched = state.watches.get(issue.id)
+    return None if watched is None else watched.watch.reaction
 
 
 def put_back(state: SchedulerState, issue_id: IssueId) -> None:

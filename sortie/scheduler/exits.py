@@ -21,6 +21,7 @@ from sortie.model import (
 )
 from sortie.scheduler import records as rec
 from sortie.scheduler.claims import HandingOff, Stopping, Worked
+from sortie.scheduler.clean_ups import finish
 from sortie.scheduler.decisions import PostComment
 from sortie.scheduler.events import WorkerExited
 from sortie.scheduler.handoffs import drop_promise, keep_promise
@@ -40,6 +41,7 @@ from sortie.scheduler.rules import (
 )
 from sortie.scheduler.spending import probe_ended, run_ended
 from sortie.scheduler.state import SchedulerState
+from sortie.scheduler.watching import delivered
 
 HOLD_WORDS_LIMIT = 1000
 """Characters of an agent's own words in the detail of a hold."""
@@ -66,16 +68,16 @@ def exited(state: SchedulerState, event: WorkerExited, now: float) -> None:
     if record.status is not RunStatus.INTERRUPTED:
         state.forget_crashes(claim.issue.id)
     _comment(state, claim, event.report)
-    _settle(state, claim, event.report)
+    _settle(state, claim, event.report, now)
     state.release(claim.issue.id)
     issue, policy = claim.issue, state.policy
     if policy.is_terminal(issue):
         if reason is StopReason.OPERATOR:
             drop_promise(state, issue, f"it is {issue.state}")
-        state.finish(issue)
+        finish(state, issue)
     elif reason is StopReason.OPERATOR:
         keep_promise(state, issue, now)
-    elif _is_over(claim, event.report) or not policy.is_active(issue):
+    elif _is_over(claim, event.report) or not state.is_active(issue):
         state.candidates.discard(issue.id)
         if policy.handoff_state and same_state(issue.state, policy.handoff_state):
             state.out.append(rec.RecordHandoff(issue=issue, state=issue.state))
@@ -128,12 +130,13 @@ def _comment(state: SchedulerState, claim: Worked, report: RunReport) -> None:
         state.out.append(PostComment(claim.run_id, claim.issue, "failure", report, place))
 
 
-def _settle(state: SchedulerState, claim: Worked, report: RunReport) -> None:
+def _settle(state: SchedulerState, claim: Worked, report: RunReport, now: float) -> None:
     """Leave nothing to go on with where a run has delivered its work and come to its own end."""
     known = state.deliveries.get(claim.issue.id)
     if known is not None and known.stage is Stage.DELIVERED and isinstance(report.end, Finished):
         del state.deliveries[claim.issue.id]
         state.out.append(rec.SettleDelivery(issue_id=claim.issue.id))
+        delivered(state, claim.issue, known, report, now)
 
 
 def _is_over(claim: Worked, report: RunReport) -> bool:

@@ -23,10 +23,12 @@ from sortie.scheduler.claims import (
 )
 from sortie.scheduler.dispatch import queue
 from sortie.scheduler.gates import FITNESS, HOST_SLOT, USAGE_LIMIT, eligible_hosts, explain
+from sortie.scheduler.merging import explain_merge
 from sortie.scheduler.policy import Policy
 from sortie.scheduler.rules import CONFIGURATION_HOLDS
 from sortie.scheduler.snapshot import SOON
 from sortie.scheduler.state import SchedulerState
+from sortie.scheduler.watch_table import Watched
 
 
 class IssueStanding(StrEnum):
@@ -40,6 +42,7 @@ class IssueStanding(StrEnum):
     HANDING_OFF = "handing_off"
     HELD = "held"
     CLEANING = "cleaning"
+    WATCHED = "watched"
 
 
 class Explanation(Struct, frozen=True, kw_only=True):
@@ -70,6 +73,9 @@ def explain_issue(state: SchedulerState, name: str, now: float) -> Explanation |
         return unknown(state, name)
     claim = state.claims.find(issue.id)
     gates = explain(issue, state, now)
+    watched = state.watches.get(issue.id)
+    if claim is None and watched is not None and issue.id not in state.candidates:
+        return _watched(state, watched, now)
     next_at, next_step = _next(state, issue, claim, gates)
     worked = claim if isinstance(claim, WORKED) else None
     return Explanation(
@@ -84,6 +90,24 @@ def explain_issue(state: SchedulerState, name: str, now: float) -> Explanation |
         next_at=next_at,
         next_step=next_step,
         ways_out=ways_out(state.policy, claim),
+    )
+
+
+def _watched(state: SchedulerState, watched: Watched, now: float) -> Explanation:
+    """Explain an issue whose pull request is watched; its gates are those of the merge."""
+    url = watched.watch.pull_request.url
+    return Explanation(
+        issue=watched.issue,
+        standing=IssueStanding.WATCHED,
+        detail=f"its pull request {url} is watched: {watched.waits_for}",
+        since=None,
+        run_id=None,
+        turn=None,
+        attempt=None,
+        gates=tuple(explain_merge(state, watched, now)),
+        next_at=watched.due_at if watched.token is None else None,
+        next_step="the pull request is looked at again",
+        ways_out=(_STATE_CHANGE,),
     )
 
 
@@ -166,6 +190,7 @@ _TRIGGER_TEXTS = {
     Trigger.INTERRUPTED: "as its run was interrupted",
     Trigger.USAGE_LIMIT: "as the agent's usage limit was reached",
     Trigger.OPERATOR: "as an operator asked",
+    Trigger.REACTION: "as something has happened to its pull request",
 }
 
 

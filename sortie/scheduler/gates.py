@@ -34,7 +34,7 @@ def _complete(issue: Issue, _view: View) -> str | None:
 
 
 def _active(issue: Issue, view: View) -> str | None:
-    if view.state.policy.is_active(issue):
+    if view.state.is_active(issue):
         return None
     kind = "terminal" if view.state.policy.is_terminal(issue) else "not active"
     return f"its state {issue.state} is {kind}"

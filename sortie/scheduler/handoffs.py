@@ -54,6 +54,8 @@ def handoff_answered(state: SchedulerState, event: TransitionAnswered, now: floa
         _reopened(state, now)
         if event.state is not None:
             state.out.append(rec.RecordHandoff(issue=issue, state=event.state))
+            if (watched := state.watches.get(issue.id)) is not None:
+                watched.issue = replace(issue, state=event.state)
     if claim.stopped:
         state.release(issue.id)
         if event.error_kind is not None:

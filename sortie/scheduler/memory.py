@@ -6,7 +6,16 @@ from collections.abc import Mapping
 
 from msgspec import Struct, field
 
-from sortie.model import NOTHING, AgentSession, Delivery, IssueId, KnownWorkspace, Spending
+from sortie.model import (
+    NOTHING,
+    AgentSession,
+    Delivery,
+    Issue,
+    IssueId,
+    KnownWorkspace,
+    Spending,
+)
+from sortie.model.watches import Watch
 from sortie.scheduler import records as rec
 from sortie.scheduler.claims import HandingOff, Held, Running, Waiting
 from sortie.scheduler.usage_limits import UsageLimit
@@ -31,6 +40,7 @@ class Memory(Struct, frozen=True, kw_only=True):
     limits: tuple[UsageLimit, ...] = ()
     agent_sessions: dict[IssueId, AgentSession] = field(default_factory=dict)
     deliveries: dict[IssueId, Delivery] = field(default_factory=dict)
+    watches: tuple[tuple[Issue, Watch], ...] = ()
     workspaces: tuple[KnownWorkspace, ...] = ()
     unsaved: Mapping[tuple[str, str], float] = field(default_factory=dict)
     crashed: frozenset[IssueId] = frozenset()

@@ -7,8 +7,9 @@ from hashlib import sha256
 
 from msgspec import Struct, field
 
+from sortie.config.reactions import ReactionsSettings
 from sortie.config.settings import AgentSettings, Settings
-from sortie.model import LOCAL, Issue, state_key
+from sortie.model import LOCAL, Issue, same_state, state_key
 from sortie.scheduler.budgets import NO_LIMITS, Allowance
 from sortie.scheduler.workspace_space import SpaceLimits
 
@@ -45,11 +46,16 @@ class Policy(Struct, frozen=True, kw_only=True):
     stop_grace: float = 5.0
     inactive_grace: float = 30.0
     keep_unsaved: float = 14 * 86_400.0
+    reactions: ReactionsSettings = ReactionsSettings()
 
     def is_active(self, issue: Issue) -> bool:
         """Tell whether an issue is in a state in which it is worked on."""
         key = state_key(issue.state)
         return key in self.active_states and key not in self.terminal_states
+
+    def is_handed_off(self, issue: Issue) -> bool:
+        """Tell whether an issue stands in the handoff state."""
+        return self.handoff_state is not None and same_state(issue.state, self.handoff_state)
 
     def is_terminal(self, issue: Issue) -> bool:
         """Tell whether an issue is finished."""
@@ -99,4 +105,5 @@ def policy_of(settings: Settings) -> Policy:
         stop_grace=agent.stop_grace,
         inactive_grace=agent.inactive_grace,
         keep_unsaved=settings.workspace.keep_unpushed_days * 86_400.0,
+        reactions=settings.reactions,
     )

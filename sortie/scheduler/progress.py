@@ -85,7 +85,7 @@ def _moved(state: SchedulerState, claim: Worked, issue: Issue, *, by_us: bool) -
         fresh = replace(fresh, began_in=issue.state)
     if isinstance(fresh, Starting):
         fresh = replace(fresh, bound_for=None)
-    if isinstance(fresh, Running) and state.policy.is_active(issue):
+    if isinstance(fresh, Running) and state.is_active(issue):
         fresh = replace(fresh, departure=None)
     state.claims[issue.id] = fresh
     state.dispatch_needed = True  # a slot of its former state may be free

@@ -21,6 +21,7 @@ from sortie.scheduler.claims import (
     Stopping,
     Waiting,
 )
+from sortie.scheduler.clean_ups import finish
 from sortie.scheduler.decisions import Refresh
 from sortie.scheduler.dispatch import rechecked
 from sortie.scheduler.events import IssuesRefreshed
@@ -110,7 +111,7 @@ def refreshed(state: SchedulerState, event: IssuesRefreshed, now: float) -> None
                     rechecked(state, claim, issue, event, now)
             case None:
                 if issue is not None and state.policy.is_terminal(issue):
-                    state.finish(issue)
+                    finish(state, issue)
             case _ if event.token <= claim.last_request:
                 pass  # what it knows is newer
             case _ if issue_id in event.failed:
@@ -181,7 +182,7 @@ def _update_parked(state: SchedulerState, claim: Claim, issue: Issue) -> None:
 
 def _update_run(state: SchedulerState, claim: Starting | Running, issue: Issue, now: float) -> None:
     fresh = claim if claim.issue is issue else replace(claim, issue=issue)
-    if state.policy.is_active(issue):
+    if state.is_active(issue):
         state.claims[issue.id] = _stays(fresh)
         state.out.append(facts.IssueReconciled(action="keep", issue=issue))
         return
@@ -220,7 +221,7 @@ def _depart(
 
 
 def _update_wait(state: SchedulerState, claim: Waiting, issue: Issue) -> None:
-    if not state.policy.is_active(issue):
+    if not state.is_active(issue):
         state.end_wait(claim, f"it was moved to {issue.state}")
         _after_release(state, issue)
         return
@@ -255,14 +256,14 @@ def _is_aftermath(state: SchedulerState, claim: Held, issue: Issue) -> bool:
 
     The agent may have moved the issue before the hold, but not to a state in which no hold applies.
     """
-    return same_state(claim.issue.state, issue.state) or state.policy.is_active(issue)
+    return same_state(claim.issue.state, issue.state) or state.is_active(issue)
 
 
 def _after_release(state: SchedulerState, issue: Issue) -> None:
     """Queue a released issue if it is active; clean up after it if it is terminal."""
     if state.policy.is_terminal(issue):
-        state.finish(issue)
-    elif state.policy.is_active(issue):
+        finish(state, issue)
+    elif state.is_active(issue):
         state.queue_up(issue)
     else:
         state.candidates.discard(issue.id)

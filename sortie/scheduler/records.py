@@ -29,6 +29,7 @@ from sortie.model import (
     Trigger,
     WaitKind,
 )
+from sortie.model.watches import Watch
 
 
 class RecordRun(Struct, frozen=True, kw_only=True):
@@ -174,6 +175,19 @@ class SettleDelivery(Struct, frozen=True, kw_only=True):
     issue_id: IssueId
 
 
+class RecordWatch(Struct, frozen=True, kw_only=True):
+    """A pull request of an issue is watched; replaces what was recorded of it."""
+
+    issue: Issue
+    watch: Watch
+
+
+class ForgetWatch(Struct, frozen=True, kw_only=True):
+    """No pull request of an issue is watched any more."""
+
+    issue_id: IssueId
+
+
 class RecordHandoff(Struct, frozen=True, kw_only=True):
     """An issue stands in the handoff state after its newest run."""
 
@@ -273,6 +287,8 @@ Record = (
     | RecordExit
     | RecordDelivery
     | SettleDelivery
+    | RecordWatch
+    | ForgetWatch
     | RecordHandoff
     | RecordRetry
     | ForgetRetry

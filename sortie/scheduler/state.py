@@ -31,7 +31,6 @@ from sortie.scheduler.budgets import OF_DAY, OF_ISSUE, Ledger, Used
 from sortie.scheduler.candidates import Candidate, CandidateQueue
 from sortie.scheduler.claim_table import ClaimTable
 from sortie.scheduler.claims import (
-    Cleaning,
     Departure,
     HandingOff,
     Running,
@@ -41,7 +40,6 @@ from sortie.scheduler.claims import (
     Worked,
 )
 from sortie.scheduler.decisions import (
-    CleanWorkspace,
     Decision,
     HandOff,
     StopWorker,
@@ -50,6 +48,7 @@ from sortie.scheduler.hosts import Hosts
 from sortie.scheduler.policy import Policy
 from sortie.scheduler.rules import NO_SLOT, order_key
 from sortie.scheduler.usage_limits import UsageLimits, agent_of
+from sortie.scheduler.watch_table import WatchTable
 from sortie.scheduler.workspace_index import WorkspaceIndex
 from sortie.scheduler.workspace_space import WorkspaceSpace
 
@@ -84,6 +83,7 @@ class SchedulerState:
     limits: UsageLimits = field(default_factory=UsageLimits)
     agent_sessions: dict[IssueId, AgentSession] = field(default_factory=dict)
     deliveries: dict[IssueId, Delivery] = field(default_factory=dict)
+    watches: WatchTable = field(default_factory=WatchTable)
     space: WorkspaceSpace = field(default_factory=WorkspaceSpace)
     space_low: frozenset[str] = frozenset()
     workspaces: WorkspaceIndex = field(default_factory=WorkspaceIndex)
@@ -136,11 +136,22 @@ class SchedulerState:
         return self.claims.worked()
 
     def find(self, name: str) -> Issue | None:
-        """Return the claimed issue or candidate with this id, else with this identifier."""
-        known = {c.issue.id: c.issue for c in self.candidates.values()}
+        """Return the issue in hand or candidate with this id, else with this identifier."""
+        known = {c.issue.id: c.issue for c in self.watches.values()}
+        known |= {c.issue.id: c.issue for c in self.candidates.values()}
         known |= {c.issue.id: c.issue for c in self.claims.values()}
         by_id = known.get(IssueId(name))
         return by_id or next((i for i in known.values() if i.identifier == name), None)
+
+    def is_active(self, issue: Issue) -> bool:
+        """Tell whether an issue may be worked on: in an active state, or in the handoff state where
+        a further run is to answer what has happened to its pull request."""
+        if self.policy.is_active(issue):
+            return True
+        watched = self.watches.get(issue.id)
+        if watched is None or watched.watch.reaction is None:
+            return False
+        return self.policy.is_handed_off(issue)
 
     def queue_up(self, issue: Issue) -> None:
         """Make an issue a candidate, or replace the candidate."""
@@ -281,20 +292,6 @@ class SchedulerState:
         why = departure.sentence
         self.out.append(facts.IssueReconciled(action="stop", issue=claim.issue, reason=why))
         self.stop(claim, departure.reason)
-
-    def finish(self, issue: Issue) -> None:
-        """Clean up after an unclaimed issue that is terminal: its budget and its workspaces."""
-        self.candidates.discard(issue.id)
-        self.agent_sessions.pop(issue.id, None)
-        self.deliveries.pop(issue.id, None)
-        self.reset_budget(issue.id)
-        workspaces = self.workspaces.of(issue.id)
-        if workspaces and not self.draining:  # else the next start sees to it
-            self.claims[issue.id] = Cleaning(issue=issue, last_request=self.last_request)
-            why = f"it is {issue.state}"
-            self.out.append(facts.IssueReconciled(action="cleanup", issue=issue, reason=why))
-            over = () if self.policy.keep_unsaved else workspaces
-            self.out.append(CleanWorkspace(issue, workspaces, over))
 
     def set_reason(self, claim: Waiting, reason: str = NO_SLOT) -> None:
         """Set the reason for which a due wait goes on waiting."""

@@ -35,6 +35,7 @@ from sortie.model import (
     Trigger,
     WaitKind,
 )
+from sortie.model.watches import Watch
 
 if TYPE_CHECKING:
     from sortie.scheduler.records import Record, RecordComment
@@ -130,6 +131,7 @@ class Recovered(Struct, frozen=True, kw_only=True):
     sessions: Mapping[IssueId, int] = field(default_factory=dict)
     agent_sessions: Mapping[IssueId, AgentSession] = field(default_factory=dict)
     deliveries: Mapping[IssueId, Delivery] = field(default_factory=dict)
+    watches: tuple[tuple[Issue, Watch], ...] = ()
     spent: Mapping[IssueId, Spending] = field(default_factory=dict)
     days: Mapping[str, Spending] = field(default_factory=dict)
     limits: tuple[StoredLimit, ...] = ()

@@ -171,6 +171,15 @@ UPDATE holds SET issue = :issue, settled = :settled WHERE issue_id = :issue_id;
 -- name: delete_hold
 DELETE FROM holds WHERE issue_id = :issue_id;
 
+-- name: replace_watch
+INSERT OR REPLACE INTO watches (issue_id, issue, watch) VALUES (:issue_id, :issue, :watch);
+
+-- name: delete_watch
+DELETE FROM watches WHERE issue_id = :issue_id;
+
+-- name: all_watches
+SELECT issue, watch FROM watches ORDER BY issue_id;
+
 -- name: replace_comment
 INSERT OR REPLACE INTO comments_due (run_id, lifecycle, issue, body)
 VALUES (:run_id, :lifecycle, :issue, :body);
@@ -329,6 +338,7 @@ DELETE FROM runs WHERE seq IN (
         EXISTS (SELECT 1 FROM retries WHERE retries.issue_id = old.issue_id)
         OR EXISTS (SELECT 1 FROM holds WHERE holds.issue_id = old.issue_id)
         OR EXISTS (SELECT 1 FROM sessions WHERE sessions.issue_id = old.issue_id)
+        OR EXISTS (SELECT 1 FROM watches WHERE watches.issue_id = old.issue_id)
         -- Not one by one: workspaces have no index by issue.
         OR old.issue_id IN (SELECT issue_id FROM workspaces)
       )

@@ -14,7 +14,12 @@ from sortie.scheduler import records as rec
 from sortie.store import RecordRefused
 from sortie.store.database import Database, Value
 from sortie.store.history_rows import activity_values, summary_values
-from sortie.store.rows import delivery_to_json, issue_to_json, streak_values
+from sortie.store.rows import (
+    delivery_to_json,
+    issue_to_json,
+    streak_values,
+    watch_to_json,
+)
 
 _UNWRITABLE = (
     OverflowError,
@@ -119,6 +124,15 @@ def _write_one(database: Database, record: rec.Record, at: float, inherited: int
                 state=state,
                 at=at,
             )
+        case rec.RecordWatch(issue=issue, watch=watch):
+            database.change(
+                "replace_watch",
+                issue_id=issue.id,
+                issue=issue_to_json(issue),
+                watch=watch_to_json(watch),
+            )
+        case rec.ForgetWatch(issue_id=issue_id):
+            database.change("delete_watch", issue_id=issue_id)
         case rec.RecordRetry():
             _replace_retry(database, record, at)
         case rec.ForgetRetry(issue_id=issue_id):

@@ -26,6 +26,7 @@ from sortie.model import (
     WaitKind,
 )
 from sortie.model.spending import AMOUNTS
+from sortie.model.watches import Watch
 from sortie.scheduler.records import RecordComment
 from sortie.store import (
     StoredCrash,
@@ -55,6 +56,17 @@ def delivery_to_json(delivery: Delivery) -> str:
 def delivery_from_json(text: str) -> Delivery:
     """Read a delivery back; fields of other versions are ignored. Raises ValueError."""
     return msgspec.convert(json.loads(text), Delivery)
+
+
+def watch_to_json(watch: Watch) -> str:
+    """Return a watch as JSON in ASCII."""
+    return json.dumps(msgspec.to_builtins(watch))
+
+
+def stored_watch(row: Row) -> tuple[Issue, Watch]:
+    """Read a row of all_watches. Raises ValueError."""
+    watch = msgspec.convert(json.loads(row["watch"]), Watch)
+    return issue_from_json(row["issue"]), watch
 
 
 def _plain(value: object) -> object:

@@ -16,6 +16,7 @@ from sortie.model import AgentSession, Delivery, Issue, RunId
 from sortie.model.git_urls import GitUrl
 from sortie.model.hiding import repr_without
 from sortie.model.secrets import unchanged
+from sortie.model.watches import Reaction
 from sortie.scheduler import Event
 from sortie.telemetry import Publish, facts
 from sortie.trackers import Tracker
@@ -29,7 +30,7 @@ from sortie.workspaces.repository import Repository
 class Assignment(Struct, frozen=True, kw_only=True):
     """What is to be done. ``fetched_at`` is when the issue was re-read, in trio's time;
     ``resume`` is the session of the issue's last run there, and ``delivery`` what that left half
-    done."""
+    done. ``reaction`` is what the run is to answer, None where nothing has happened."""
 
     run_id: RunId
     issue: Issue
@@ -37,6 +38,7 @@ class Assignment(Struct, frozen=True, kw_only=True):
     fetched_at: float
     resume: AgentSession | None = None
     delivery: Delivery | None = None
+    reaction: Reaction | None = None
 
 
 class RemoteRepository(Struct, frozen=True, kw_only=True):

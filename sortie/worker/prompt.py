@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from sortie.model import Issue
 from sortie.worker.context import Assignment, RunContext
-from sortie.workflow.prompts import Checkout, PromptContext, with_standing, with_status_instructions
+from sortie.workflow.prompts import (
+    Checkout,
+    Happened,
+    PromptContext,
+    with_reaction,
+    with_standing,
+    with_status_instructions,
+)
 from sortie.workflow.renderer import render
 from sortie.workspaces import Workspace
 
@@ -16,6 +23,7 @@ async def prompt_for(
     workspace: Workspace,
     turn: int,
     checkout: Checkout | None = None,
+    happened: Happened | None = None,
 ) -> str:
     """Render the template for a turn. Raises TemplateError."""
     settings = context.settings.agent
@@ -28,6 +36,8 @@ async def prompt_for(
         workspace_path=workspace.path,
         host=workspace.host,
         checkout=checkout,
+        happened=happened,
     )
     text = with_standing(await render(context.prompt, values), values)
+    text = with_reaction(text, context.prompt, values)
     return with_status_instructions(text, values) if settings.status_instructions else text

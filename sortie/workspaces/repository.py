@@ -183,6 +183,13 @@ class Repository:
         arguments = ("difference", self.mirror, head, self.base, str(limit))
         return await self.run("show the difference to the base", arguments, env=env)
 
+    async def conflicts(self, head: str, env: Mapping[str, str]) -> tuple[str, ...]:
+        """Return the paths in which a commit conflicts with the base, as far as git can tell."""
+        arguments = ("conflicts", self.mirror, head, self.base)
+        return tuple(
+            (await self.run("compare the work with its base", arguments, env)).splitlines()
+        )
+
     async def each_object(
         self, head: str, env: Mapping[str, str], take: Callable[[str, bytes], None]
     ) -> None:

@@ -268,6 +268,12 @@ difference() {
     head -c "$4"
 }
 
+# Prints the paths of work $2 in mirror $1 that conflict with base $3, where git can tell.
+conflicts() {
+  g --git-dir="$1" merge-tree --write-tree --name-only --no-messages -z \
+    "refs/heads/$3" "$2" 2>/dev/null | tr '\0' '\n' | sed 1d || :
+}
+
 # Writes the content of all objects that work $2 of mirror $1 adds to what the remote has.
 objects() {
   export GIT_DIR="$1"

@@ -1,0 +1,74 @@
+"""Facts about pull requests that are watched until they are merged or closed."""
+
+from __future__ import annotations
+
+from sortie.facts.fact import Fact, Level, fact
+from sortie.model import Issue
+
+
+@fact("watch.began", "info")
+class WatchBegan(Fact, frozen=True, kw_only=True):
+    """An issue's pull request is watched from now on."""
+
+    issue: Issue
+    pull_request: str
+
+
+@fact("watch.ended", "info")
+class WatchEnded(Fact, frozen=True, kw_only=True):
+    """An issue's pull request is watched no longer; ``result`` is merged, closed, gone, expired or
+    left."""
+
+    issue: Issue
+    pull_request: str
+    result: str
+    reason: str
+
+
+@fact("reaction.planned", "info")
+class ReactionPlanned(Fact, frozen=True, kw_only=True):
+    """A further run is to answer what has happened to a pull request."""
+
+    issue: Issue
+    pull_request: str
+    kinds: tuple[str, ...]
+    head: str | None
+
+
+@fact("reaction.ended", "info")
+class ReactionEnded(Fact, frozen=True, kw_only=True):
+    """A reaction is over; ``result`` is changed where the head is another now, unchanged where it
+    is not, dropped where no run has answered it, and exhausted where there may be none."""
+
+    issue: Issue
+    pull_request: str
+    kinds: tuple[str, ...]
+    result: str
+
+    @property
+    def level(self) -> Level:
+        return "info" if self.result == "changed" else "warning"
+
+
+@fact("merge.attempted", "info")
+class MergeAttempted(Fact, frozen=True, kw_only=True):
+    """A merge was tried; ``result`` is merged, queued, updated, not_ready, refused or failed."""
+
+    issue: Issue
+    pull_request: str
+    result: str
+    error: str | None
+
+    @property
+    def level(self) -> Level:
+        return "warning" if self.result in ("refused", "failed") else "info"
+
+
+@fact("errand.failed", "warning")
+class ErrandFailed(Fact, frozen=True, kw_only=True):
+    """What was to be done at a pull request, or to its issue, could not be done and is left."""
+
+    issue: Issue
+    pull_request: str
+    errand: str
+    error: str

@@ -1,0 +1,125 @@
+"""A pull request that is watched, and what is to be done about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from msgspec import Struct, field
+
+from sortie.model.pull_requests import HeadCheck, Note, PullRequest, Review, ReviewThread
+
+CAUSES_KEPT = 1000
+"""Causes of reactions that are remembered of a pull request, the newest."""
+
+HEADS_KEPT = 50
+"""Heads of Sortie's own that are remembered of a pull request, the newest."""
+
+
+class ReactionKind(StrEnum):
+    """What a further run is started for, in the order in which prompts tell of it."""
+
+    CONFLICTS = "conflicts"
+    CHECKS = "checks"
+    REVIEW = "review"
+    COMMANDS = "commands"
+
+
+class Reaction(Struct, frozen=True, kw_only=True):
+    """What a further run is to answer.
+
+    ``causes`` are the names of what has happened; ``head`` is the commit at which it has.
+    ``comments`` are those that ask for something. What people and programs have written is data.
+    """
+
+    kinds: tuple[ReactionKind, ...]
+    causes: tuple[str, ...]
+    head: str | None
+    conflicts: bool = False
+    checks: tuple[HeadCheck, ...] = ()
+    reviews: tuple[Review, ...] = ()
+    threads: tuple[ReviewThread, ...] = ()
+    comments: tuple[Note, ...] = ()
+    labelled: bool = False
+
+
+class ThreadReply(Struct, frozen=True, kw_only=True, tag="reply"):
+    """An answer in a review thread, made once for its key."""
+
+    thread: str
+    body: str
+    key: str
+
+
+class PullRequestComment(Struct, frozen=True, kw_only=True, tag="remark"):
+    """A comment on the pull request, made once for its key."""
+
+    body: str
+    key: str
+
+
+class Acknowledgement(Struct, frozen=True, kw_only=True, tag="acknowledge"):
+    """A reaction on a comment, which shows that it was seen."""
+
+    note: Note
+
+
+class LabelChange(Struct, frozen=True, kw_only=True, tag="relabel"):
+    """Labels that are added to the pull request, and taken from it."""
+
+    add: tuple[str, ...] = ()
+    remove: tuple[str, ...] = ()
+
+
+class CheckRerun(Struct, frozen=True, kw_only=True, tag="rerun"):
+    """A check that is made again."""
+
+    check: HeadCheck
+
+
+class BranchDeletion(Struct, frozen=True, kw_only=True, tag="delete_branch"):
+    """The branch of a merged pull request goes."""
+
+
+class IssueMove(Struct, frozen=True, kw_only=True, tag="move_issue"):
+    """The issue is moved to a state, as its pull request is over."""
+
+    state: str
+
+
+Errand = (
+    ThreadReply
+    | PullRequestComment
+    | Acknowledgement
+    | LabelChange
+    | CheckRerun
+    | BranchDeletion
+    | IssueMove
+)
+"""What is to be done at the forge, or the tracker, beside runs and merges."""
+
+
+class Watch(Struct, frozen=True, kw_only=True):
+    """What is on record of a watched pull request.
+
+    ``since`` is in Unix seconds. ``causes`` were answered, or are being answered by ``reaction``,
+    whose run is to come or under way. ``runs`` counts reactions by kind since somebody else has
+    moved the head. ``heads`` are those that Sortie has made, the newest last. ``reruns`` are
+    checks that were made again. ``errands`` are done one after another. ``merging`` is the head
+    with which Sortie has begun to merge; ``updated``: its base was brought in, so that a new head
+    is awaited. ``exhausted`` is the kind of which there may be no
+    further run. ``over`` says why it is watched no longer, once its errands are done.
+    """
+
+    pull_request: PullRequest
+    since: float
+    causes: tuple[str, ...] = ()
+    runs: Mapping[ReactionKind, int] = field(default_factory=dict)
+    heads: tuple[str, ...] = ()
+    reruns: tuple[str, ...] = ()
+    reaction: Reaction | None = None
+    errands: tuple[Errand, ...] = ()
+    merging: str | None = None
+    updated: bool = False
+    exhausted: ReactionKind | None = None
+    over: str | None = None

@@ -1,0 +1,251 @@
+"""Effects at the forge: looks at watched pull requests, errands, merges.
+
+Rule: what people have written is data. It is freed of what no reader sees, of secrets and of
+excess before the scheduler is told of it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+
+from msgspec.structs import replace
+
+from sortie.config.reactions import ReactionsSettings
+from sortie.forges import Forge
+from sortie.http.comments import key_in
+from sortie.model import (
+    LOCAL,
+    Issue,
+    LostAnswer,
+    PullRequest,
+    TrackerError,
+    TrackerErrorKind,
+    cut,
+    same_state,
+)
+from sortie.model.pull_requests import Note, PullRequestState, Review, ReviewThread
+from sortie.model.watches import (
+    Acknowledgement,
+    BranchDeletion,
+    CheckRerun,
+    Errand,
+    IssueMove,
+    LabelChange,
+    PullRequestComment,
+    ThreadReply,
+)
+from sortie.orchestrator.context import OrchestratorContext
+from sortie.scheduler import Event
+from sortie.scheduler import decisions as do
+from sortie.scheduler import events as ev
+from sortie.scheduler.merge_gates import MergeView, first_closed_for_merge
+from sortie.telemetry import facts
+
+Tell = Callable[[Event], None]
+
+NOTE_SHOWN = 4000
+"""Characters of a note that are kept."""
+
+NOTES_SHOWN = 100
+"""Reviews, threads, comments and checks of a pull request that are kept, the newest."""
+
+_HIDDEN = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+_INVISIBLE = re.compile(
+    "[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]"
+)
+
+
+def _forge(context: OrchestratorContext) -> Forge:
+    """Return the forge of the settings in force. Raises TrackerError where there is none."""
+    remote = context.run_context_for(LOCAL).remote
+    if remote is None or remote.forge is None:
+        raise TrackerError(TrackerErrorKind.INVALID, "the settings name no forge any more")
+    return remote.forge
+
+
+def _settings(context: OrchestratorContext) -> ReactionsSettings:
+    return context.run_context_for(LOCAL).settings.reactions
+
+
+async def look(context: OrchestratorContext, question: do.LookAtPullRequests, tell: Tell) -> None:
+    """Look at pull requests and report how they stand."""
+    asked = frozenset(question.pull_requests)
+    try:
+        found, writers = await _seen(context, tuple(question.pull_requests.values()))
+    except TrackerError as exc:
+        pause = exc.retry_after or 0.0
+        tell(ev.PullRequestsSeen(question.token, asked, {}, error=str(exc), pause=pause))
+        return
+    except Exception as exc:  # the edge: an adapter may have bugs
+        context.publish(facts.AdapterCrashed(where="look", traceback=traceback.format_exc()))
+        error = f"the look crashed: {type(exc).__name__}"
+        tell(ev.PullRequestsSeen(question.token, asked, {}, error=error))
+        return
+    seen = {
+        issue_id: found[request.id]
+        for issue_id, request in question.pull_requests.items()
+        if request.id in found
+    }
+    tell(ev.PullRequestsSeen(question.token, asked, seen, writers))
+
+
+async def _seen(
+    context: OrchestratorContext, requests: tuple[PullRequest, ...], *, afresh: bool = False
+) -> tuple[Mapping[str, PullRequestState], frozenset[str]]:
+    """Return how pull requests stand, and who of those who have written something may push."""
+    forge, redact = _forge(context), context.run_context_for(LOCAL).redact
+    raw = await forge.look(requests, afresh=afresh)
+    found = {name: tidied(state, redact) for name, state in raw.items()}
+    authors = {author for state in found.values() for author in _weighty(state)}
+    writers = [author for author in sorted(authors) if await forge.may_write(author)]
+    return found, frozenset(writers)
+
+
+def tidied(state: PullRequestState, redact: Callable[[str], str]) -> PullRequestState:
+    """Return a state whose texts hold nothing that no reader sees, no secret and no excess."""
+
+    def note(one: Note) -> Note:
+        return replace(one, own=key_in(one.body) is not None, body=clean(one.body, redact))
+
+    def thread(one: ReviewThread) -> ReviewThread:
+        return replace(one, notes=tuple(map(note, one.notes[-NOTES_SHOWN:])))
+
+    def review(one: Review) -> Review:
+        return replace(one, body=clean(one.body, redact))
+
+    request = state.pull_request
+    return replace(
+        state,
+        pull_request=replace(request, title=redact(cut(request.title)), body=""),
+        reviews=tuple(map(review, state.reviews[-NOTES_SHOWN:])),
+        threads=tuple(map(thread, state.threads[-NOTES_SHOWN:])),
+        comments=tuple(map(note, state.comments[-NOTES_SHOWN:])),
+        checks=state.checks[: NOTES_SHOWN * 5],
+    )
+
+
+def clean(text: str, redact: Callable[[str], str]) -> str:
+    """Return what people have written as they mean it to be read."""
+    return cut(redact(_INVISIBLE.sub("", _HIDDEN.sub("", text))).strip(), NOTE_SHOWN)
+
+
+def _weighty(state: PullRequestState) -> Iterator[str]:
+    """Yield the authors whose right to push decides something."""
+    yield from (one.author for one in state.reviews if one.state != "commented" and not one.bot)
+    for thread in state.threads:
+        if thread.notes and not thread.resolved:
+            last = thread.notes[-1]
+            if not last.own and not last.bot:
+                yield last.author
+    for note in state.comments:
+        if note.body.startswith("/sortie") and not note.own and not note.bot:
+            yield note.author
+
+
+async def run_errand(context: OrchestratorContext, question: do.RunErrand, tell: Tell) -> None:
+    """Do something at the forge or the tracker, and report it."""
+    error, again = None, False
+    try:
+        await _done(context, question.issue, question.pull_request, question.errand)
+    except TrackerError as exc:
+        error = str(exc)
+        waits = exc.retry_after is not None or isinstance(exc, LostAnswer)
+        again = waits or exc.kind.is_outage
+    except Exception as exc:  # the edge: an adapter may have bugs
+        context.publish(facts.AdapterCrashed(where="errand", traceback=traceback.format_exc()))
+        error = f"it crashed: {type(exc).__name__}"
+    tell(ev.ErrandDone(question.issue.id, question.token, error, again))
+
+
+async def _done(
+    context: OrchestratorContext, issue: Issue, request: PullRequest, errand: Errand
+) -> None:
+    if isinstance(errand, IssueMove):
+        await _move(context, issue, errand.state)
+        return
+    forge = _forge(context)
+    match errand:
+        case ThreadReply(thread=thread, body=body, key=key):
+            await forge.reply(request, ReviewThread(id=thread), body, key)
+        case PullRequestComment(body=body, key=key):
+            await forge.comment(request, body, key)
+        case Acknowledgement(note=note):
+            await forge.acknowledge(request, note)
+        case LabelChange(add=add, remove=remove):
+            await forge.label(request, add=add, remove=remove)
+        case CheckRerun(check=check):
+            await forge.rerun(check)
+        case BranchDeletion():
+            if request.branch != request.base:
+                await forge.delete_branch(request.branch)
+
+
+async def _move(context: OrchestratorContext, issue: Issue, state: str) -> None:
+    """Move an issue wherever it stands; one that is there already has its move completed."""
+    answer = await context.tracker.fetch_by_ids({issue.id})
+    if issue.id in answer.failed:
+        raise answer.failed[issue.id]
+    if not answer.issues:
+        kind = TrackerErrorKind.NOT_FOUND
+        raise TrackerError(kind, f"the tracker does not know {issue.identifier}")
+    present = answer.issues[0]
+    if same_state(present.state, state):
+        await context.tracker.complete_move(present)
+        return
+    await context.tracker.transition(present, state)
+
+
+async def merge(context: OrchestratorContext, question: do.MergePullRequest, tell: Tell) -> None:
+    """Look at a pull request once more, merge it if it is still as it was judged, and report it."""
+    outcome: ev.MergeOutcome
+    try:
+        outcome, message = await _merged(context, question)
+    except TrackerError as exc:
+        message = str(exc)
+        outcome = "failed"
+        if exc.kind is TrackerErrorKind.CONFLICT:
+            outcome = "not_ready"
+        elif exc.retry_after is None and not (exc.kind.is_outage or isinstance(exc, LostAnswer)):
+            outcome = "refused"
+    except Exception as exc:  # the edge: an adapter may have bugs
+        context.publish(facts.AdapterCrashed(where="merge", traceback=traceback.format_exc()))
+        outcome, message = "failed", f"it crashed: {type(exc).__name__}"
+    tell(ev.MergeTried(question.issue.id, question.token, outcome, message))
+
+
+async def _merged(
+    context: OrchestratorContext, question: do.MergePullRequest
+) -> tuple[ev.MergeOutcome, str]:
+    forge, settings = _forge(context), _settings(context).merge
+    if settings is None:
+        return "not_ready", "reactions.merge is not set any more"
+    states, writers = await _seen(context, (question.pull_request,), afresh=True)
+    found = states.get(question.pull_request.id)
+    if found is None:
+        return "not_ready", "the forge does not know it any more"
+    request = found.pull_request
+    if request.state == "merged":
+        return "merged", ""
+    if request.head != question.head:
+        return "not_ready", "its head is another by now"
+    view = MergeView(seen=found, settings=settings, head_age=math.inf, writers=writers)
+    closed = first_closed_for_merge(view)
+    if closed is not None:
+        return "not_ready", closed.reason or ""
+    if found.queued:
+        return "queued", ""
+    if found.automatic:
+        try:
+            await forge.merge_when_ready(request, question.head, settings.strategy)
+        except TrackerError as exc:
+            if exc.kind is not TrackerErrorKind.INVALID:
+                raise
+        else:
+            return "queued", ""
+    if await forge.bring_up_to_date(request, question.head):
+        return "updated", ""
+    await forge.merge(request, question.head, settings.strategy)
+    return "merged", ""

@@ -1,0 +1,120 @@
+"""What an agent is told of what has happened to its pull request.
+
+Rule: what people and programs have written is quoted, line by line. It is never a template, a
+command or an option.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from sortie.forges import Forge
+from sortie.model import SortieError, cut
+from sortie.model.pull_requests import HeadCheck, Note, ReviewThread
+from sortie.model.texts import NOT_ON_A_LINE
+from sortie.model.watches import Reaction
+from sortie.workflow.prompts import Happened
+from sortie.workspaces.repository import Repository
+
+LOG_SHOWN = 20_000
+"""Characters of the log of a check."""
+
+PATHS_SHOWN = 50
+"""Paths in conflict that an agent is told of."""
+
+TEXT_SHOWN = 100_000
+"""Characters of all that has happened."""
+
+
+async def happened(
+    reaction: Reaction,
+    forge: Forge | None,
+    repository: Repository,
+    env: Mapping[str, str],
+    redact: Callable[[str], str],
+    log_lines: int,
+) -> Happened:
+    """Return what has happened in words, with the logs of failed checks."""
+    texts: list[str] = []
+    if reaction.conflicts:
+        texts.append(await _conflicts(reaction, repository, env))
+    for check in reaction.checks:
+        texts.append(await _check(check, forge, redact, log_lines))
+    texts += _review(reaction)
+    texts += _commands(reaction)
+    left = TEXT_SHOWN
+    kept: list[str] = []
+    for text in texts:
+        if left <= 0:
+            break
+        kept.append(cut(text, left))
+        left -= len(text)
+    kinds = tuple(kind.value for kind in reaction.kinds)
+    return Happened(kinds=kinds, head=reaction.head, texts=tuple(kept))
+
+
+async def _conflicts(reaction: Reaction, repository: Repository, env: Mapping[str, str]) -> str:
+    base = repository.base
+    sentence = (
+        f"The pull request cannot be merged: it conflicts with its base. Merge origin/{base} into"
+        " your branch, solve what conflicts, and commit the merge."
+    )
+    try:
+        paths = await repository.conflicts(reaction.head or "HEAD", env)
+    except SortieError:
+        return sentence  # it is only a help; the merge shows it again
+    if not paths:
+        return sentence
+    listed = "\n".join(f"- {path}" for path in paths[:PATHS_SHOWN])
+    return f"{sentence} These files conflict:\n{listed}"
+
+
+async def _check(
+    check: HeadCheck, forge: Forge | None, redact: Callable[[str], str], lines: int
+) -> str:
+    sentence = f"The check {_line(check.name)} has failed."
+    if check.url:
+        sentence += f" It is shown at {_line(check.url)}."
+    if forge is None or not lines:
+        return sentence
+    try:
+        log = await forge.check_log(check, lines)
+    except SortieError as exc:
+        return f"{sentence} Its log could not be read: {exc}"
+    if not log.strip():
+        return sentence
+    return f"{sentence} The end of its log:\n{_quoted(cut(redact(log)[-LOG_SHOWN:], LOG_SHOWN))}"
+
+
+def _review(reaction: Reaction) -> Iterator[str]:
+    for review in reaction.reviews:
+        said = f":\n{_quoted(review.body)}" if review.body.strip() else "."
+        yield f"{_line(review.author)} requests changes{said}"
+    for thread in reaction.threads:
+        yield f"{_place(thread)}\n{_notes(thread.notes)}"
+
+
+def _place(thread: ReviewThread) -> str:
+    if thread.path is None:
+        return "In a review:"
+    where = _line(thread.path) if thread.line is None else f"{_line(thread.path)}:{thread.line}"
+    return f"In a review, about {where}{' (an earlier version of it)' if thread.outdated else ''}:"
+
+
+def _notes(notes: tuple[Note, ...]) -> str:
+    return "\n".join(f"{_line(note.author)} says:\n{_quoted(note.body)}" for note in notes)
+
+
+def _commands(reaction: Reaction) -> Iterator[str]:
+    for note in reaction.comments:
+        yield f"{_line(note.author)} asks for this:\n{_quoted(note.body)}"
+    if reaction.labelled and not reaction.comments:
+        yield "Somebody asks by a label that you look at the pull request again, and mend it."
+
+
+def _line(text: str) -> str:
+    return cut(NOT_ON_A_LINE.sub(" ", text), 300)
+
+
+def _quoted(text: str) -> str:
+    return "\n".join(f"> {line}".rstrip() for line in text.splitlines())
