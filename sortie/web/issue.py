@@ -223,7 +223,15 @@ class ExplanationView:
     title: str
     state: str
     standing: Literal[
-        "candidate", "starting", "running", "stopping", "waiting", "handing_off", "held", "cleaning"
+        "candidate",
+        "starting",
+        "running",
+        "stopping",
+        "waiting",
+        "handing_off",
+        "held",
+        "cleaning",
+        "watched",
     ]
     detail: str
     since: Time | None

@@ -6,6 +6,7 @@ command or an option.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 
 from sortie.forges import Forge
@@ -13,7 +14,10 @@ from sortie.model import SortieError, cut
 from sortie.model.pull_requests import HeadCheck, Note, ReviewThread
 from sortie.model.texts import NOT_ON_A_LINE
 from sortie.model.watches import Reaction
+from sortie.worker.context import Assignment, RunContext
+from sortie.worker.environment import RunEnvironment
 from sortie.workflow.prompts import Happened
+from sortie.workspaces import Workspace
 from sortie.workspaces.repository import Repository
 
 LOG_SHOWN = 20_000
@@ -26,20 +30,20 @@ TEXT_SHOWN = 100_000
 """Characters of all that has happened."""
 
 
-async def happened(
-    reaction: Reaction,
-    forge: Forge | None,
-    repository: Repository,
-    env: Mapping[str, str],
-    redact: Callable[[str], str],
-    log_lines: int,
-) -> Happened:
-    """Return what has happened in words, with the logs of failed checks."""
+async def happened(job: Assignment, context: RunContext, workspace: Workspace) -> Happened | None:
+    """Return in words what the run is to answer, with the logs of failed checks; None where that
+    is nothing."""
+    reaction, remote = job.reaction, context.remote
+    if reaction is None or remote is None:
+        return None
     texts: list[str] = []
     if reaction.conflicts:
+        repository = remote.at(os.path.dirname(workspace.path))
+        env = RunEnvironment(job, context, workspace).for_git()
         texts.append(await _conflicts(reaction, repository, env))
-    for check in reaction.checks:
-        texts.append(await _check(check, forge, redact, log_lines))
+    settings = context.settings.reactions.checks
+    lines = 0 if settings is None else settings.max_log_lines
+    texts += [await _check(one, remote.forge, context.redact, lines) for one in reaction.checks]
     texts += _review(reaction)
     texts += _commands(reaction)
     left = TEXT_SHOWN

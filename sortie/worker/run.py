@@ -33,6 +33,7 @@ from sortie.worker.outcome import (
     workspace_needed,
 )
 from sortie.worker.prompt import prompt_for
+from sortie.worker.reaction import happened
 from sortie.worker.reread import Reread, reread
 from sortie.worker.session import SessionLifetime
 from sortie.worker.status_file import read_status
@@ -178,8 +179,9 @@ class Run:
         try:
             if prompt is None:
                 checkout = None if self.delivery is None else self.delivery.checkout
+                news = await happened(self.job, self.context, workspace) if number == 1 else None
                 prompt = await prompt_for(
-                    self.job, self.issue, self.context, workspace, number, checkout
+                    self.job, self.issue, self.context, workspace, number, checkout, news
                 )
         except TemplateError as exc:
             return Failed(kind=ErrorKind.TEMPLATE_ERROR, message=str(exc))

@@ -186,9 +186,8 @@ class Repository:
     async def conflicts(self, head: str, env: Mapping[str, str]) -> tuple[str, ...]:
         """Return the paths in which a commit conflicts with the base, as far as git can tell."""
         arguments = ("conflicts", self.mirror, head, self.base)
-        return tuple(
-            (await self.run("compare the work with its base", arguments, env)).splitlines()
-        )
+        said = await self.run("compare the work with its base", arguments, env=env)
+        return tuple(map(shown_path, said.splitlines()))
 
     async def each_object(
         self, head: str, env: Mapping[str, str], take: Callable[[str, bytes], None]

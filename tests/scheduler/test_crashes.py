@@ -15,10 +15,11 @@ from sortie.model import (
     Issue,
 )
 from sortie.orchestrator.recovery import crashed_over
-from sortie.scheduler import Event, dispatch, state
+from sortie.scheduler import Event, dispatch, exits, reconcile, state
 from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev
 from sortie.scheduler import records as rec
+from sortie.scheduler.clean_ups import finish
 from sortie.scheduler.rules import order_key
 from tests.scheduler.driver import issue, only, starts
 from tests.scheduler.lives import A, Lives
@@ -70,8 +71,8 @@ def test_a_held_issue_that_still_breaks_us_after_a_change_stays_held(
     """A change that does not mend it costs one crash and no more, whoever holds it by then."""
     for module in (state, dispatch):
         monkeypatch.setattr(module, "order_key", fails_on_poison(order_key))
-    finish = fails_on_poison(state.SchedulerState.finish)
-    monkeypatch.setattr(state.SchedulerState, "finish", finish)
+    for module in (dispatch, exits, reconcile):
+        monkeypatch.setattr(module, "finish", fails_on_poison(finish))
     driver = Lives()
     driver.put(poison())
     for _ in range(2):
@@ -101,8 +102,8 @@ def test_a_comment_of_ours_is_no_change_of_a_finished_issue(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """One that was late, on an issue that the daemon crashes over when it puts it away."""
-    finish = fails_on_poison(state.SchedulerState.finish)
-    monkeypatch.setattr(state.SchedulerState, "finish", finish)
+    for module in (dispatch, exits, reconcile):
+        monkeypatch.setattr(module, "finish", fails_on_poison(finish))
     finished = replace(poison(), state="Done")
     driver = Lives()
     driver.put(finished)

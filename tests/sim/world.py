@@ -341,6 +341,18 @@ class World:
                 self.rests.given_up(host, self.now)
             case _ if isinstance(decision, Record):
                 pass
+            case (
+                do.LookAtPullRequests()
+                | do.RunErrand()
+                | do.MergePullRequest()
+                | facts.WatchBegan()
+                | facts.WatchEnded()
+                | facts.ReactionPlanned()
+                | facts.ReactionEnded()
+                | facts.MergeAttempted()
+                | facts.ErrandFailed()
+            ):
+                raise AssertionError(decision)  # nothing is watched here
             case _:
                 assert_never(decision)
 
