@@ -15,7 +15,6 @@ from msgspec.structs import replace
 
 from sortie.config.reactions import ReactionsSettings
 from sortie.forges import Forge
-from sortie.http.comments import key_in
 from sortie.model import (
     LOCAL,
     Issue,
@@ -52,6 +51,7 @@ NOTE_SHOWN = 4000
 NOTES_SHOWN = 100
 """Reviews, threads, comments and checks of a pull request that are kept, the newest."""
 
+_OURS = re.compile(r"^<!-- sortie:", re.MULTILINE)
 _HIDDEN = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _INVISIBLE = re.compile(
     "[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]"
@@ -108,7 +108,7 @@ def tidied(state: PullRequestState, redact: Callable[[str], str]) -> PullRequest
     """Return a state whose texts hold nothing that no reader sees, no secret and no excess."""
 
     def note(one: Note) -> Note:
-        return replace(one, own=key_in(one.body) is not None, body=clean(one.body, redact))
+        return replace(one, own=_OURS.search(one.body) is not None, body=clean(one.body, redact))
 
     def thread(one: ReviewThread) -> ReviewThread:
         return replace(one, notes=tuple(map(note, one.notes[-NOTES_SHOWN:])))
@@ -245,6 +245,10 @@ async def _merged(
                 raise
         else:
             return "queued", ""
+        # What the forge would have waited for has to be there now.
+        closed = first_closed_for_merge(replace(view, seen=replace(found, automatic=False)))
+        if closed is not None:
+            return "not_ready", closed.reason or ""
     if await forge.bring_up_to_date(request, question.head):
         return "updated", ""
     await forge.merge(request, question.head, settings.strategy)

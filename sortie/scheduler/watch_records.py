@@ -6,8 +6,9 @@ from msgspec.structs import replace
 
 from sortie import facts
 from sortie.model import Issue
-from sortie.model.watches import Watch
+from sortie.model.watches import Errand, Reaction, Watch
 from sortie.scheduler import records as rec
+from sortie.scheduler.claims import Waiting
 from sortie.scheduler.state import SchedulerState
 from sortie.scheduler.watch_table import Watched
 
@@ -42,3 +43,51 @@ def leave(state: SchedulerState, issue: Issue) -> None:
     )
     watched.issue, watched.due_at, watched.ready = issue, 0.0, False
     record_watch(state, watched, replace(watched.watch, reaction=None, merging=None, over=reason))
+
+
+def reaction_ended(
+    state: SchedulerState, watched: Watched, reaction: Reaction, result: str
+) -> None:
+    """Tell that a reaction is over."""
+    state.out.append(
+        facts.ReactionEnded(
+            issue=watched.issue,
+            pull_request=watched.watch.pull_request.url,
+            kinds=tuple(kind.value for kind in reaction.kinds),
+            result=result,
+        )
+    )
+
+
+def end_watch(
+    state: SchedulerState,
+    watched: Watched,
+    result: str,
+    reason: str,
+    now: float,
+    errands: tuple[Errand, ...] = (),
+) -> None:
+    """Watch a pull request no longer, once these errands are done."""
+    watch = watched.watch
+    if watch.reaction is not None:
+        reaction_ended(state, watched, watch.reaction, "dropped")
+        claim = state.claims.find(watched.issue.id)
+        if isinstance(claim, Waiting):
+            state.end_wait(claim, reason)
+    if watch.over is None:
+        state.out.append(
+            facts.WatchEnded(
+                issue=watched.issue,
+                pull_request=watch.pull_request.url,
+                result=result,
+                reason=reason,
+            )
+        )
+    watched.waits_for, watched.due_at, watched.ready = reason, now, False
+    record_watch(
+        state,
+        watched,
+        replace(watch, reaction=None, merging=None, over=reason, errands=errands),
+    )
+    if not errands:
+        forget_watch(state, watched)

@@ -16,37 +16,28 @@ from sortie.model import (
     HoldReason,
     Issue,
     RunReport,
-    Streak,
-    Trigger,
     cut,
 )
 from sortie.model.pull_requests import CheckState, PullRequestState
 from sortie.model.watches import (
-    CAUSES_KEPT,
     HEADS_KEPT,
-    Acknowledgement,
     BranchDeletion,
-    CheckRerun,
     Errand,
     IssueMove,
-    LabelChange,
     PullRequestComment,
     Reaction,
-    ReactionKind,
     ThreadReply,
     Watch,
 )
 from sortie.scheduler import events as ev
 from sortie.scheduler import records as rec
-from sortie.scheduler.claims import HandingOff, Held, Waiting
+from sortie.scheduler.claims import WORKED, HandingOff, Held, Waiting
 from sortie.scheduler.clean_ups import finish
-from sortie.scheduler.commands import stop
 from sortie.scheduler.decisions import LookAtPullRequests, RunErrand
 from sortie.scheduler.holds import end_hold, hold
-from sortie.scheduler.merging import merge_if_ready, merge_is_wanted
-from sortie.scheduler.reactions import Causes, call_for, causes_of, commands_in, rerun_key
+from sortie.scheduler.reacting import forgiven, obey, react
 from sortie.scheduler.state import SchedulerState
-from sortie.scheduler.watch_records import forget_watch, record_watch
+from sortie.scheduler.watch_records import end_watch, forget_watch, reaction_ended, record_watch
 from sortie.scheduler.watch_table import Watched
 
 ERRAND_TRIES = 5
@@ -54,9 +45,6 @@ ERRAND_TRIES = 5
 
 STALE_FOR = 300.0
 """Seconds for which an answer of the forge may be older than a push."""
-
-RERUN_PATIENCE = 600.0
-"""Seconds for which a check that was made again may still show its earlier failure."""
 
 ANSWER_SHOWN = 3000
 """Characters of an agent's answer in a reply."""
@@ -114,18 +102,7 @@ def _answered(
         watched,
         replace(watched.watch, reaction=None, errands=(*watched.watch.errands, *errands)),
     )
-    _ended(state, watched, reaction, "changed" if moved else "unchanged")
-
-
-def _ended(state: SchedulerState, watched: Watched, reaction: Reaction, result: str) -> None:
-    state.out.append(
-        facts.ReactionEnded(
-            issue=watched.issue,
-            pull_request=watched.watch.pull_request.url,
-            kinds=tuple(kind.value for kind in reaction.kinds),
-            result=result,
-        )
-    )
+    reaction_ended(state, watched, reaction, "changed" if moved else "unchanged")
 
 
 def watch_due(state: SchedulerState, now: float) -> None:
@@ -229,7 +206,7 @@ def seen(state: SchedulerState, event: ev.PullRequestsSeen, now: float) -> None:
         watched.tries = 0
         found = event.seen.get(issue_id)
         if found is None:
-            _end(state, watched, "gone", "the forge does not know it any more", now)
+            end_watch(state, watched, "gone", "the forge does not know it any more", now)
         elif not _is_stale(watched, found, now):
             _judge(state, watched, found, event.writers, now)
         else:
@@ -266,10 +243,10 @@ def _judge(
         forget_watch(state, watched)
     elif state.epoch + now >= watched.watch.since + settings.watch_days * DAY:
         days = f"{settings.watch_days} days"
-        _end(state, watched, "expired", f"it was watched for {days}", now)
+        end_watch(state, watched, "expired", f"it was watched for {days}", now)
     else:
-        _obey(state, watched, found, now)
-        _react(state, watched, found, now)
+        obey(state, watched, found, now)
+        react(state, watched, found, now)
     if watched.watch.errands:
         watched.due_at = now
 
@@ -291,23 +268,22 @@ def _take_in(state: SchedulerState, watched: Watched, found: PullRequestState, n
     if head is not None and head not in watch.heads[-1:]:
         watched.head_known_at = now
         heads = (*(known for known in watch.heads if known != head), head)[-HEADS_KEPT:]
-        if watch.updated:
+        claim = state.claims.find(watched.issue.id)
+        if watch.merging is not None:  # its base was brought in, though that may not be known
             watch = replace(watch, heads=heads, updated=False, merging=head)
+        elif isinstance(claim, WORKED) or head == _delivered_head(state, watched):
+            watch = replace(watch, heads=heads, merging=None)
         else:
-            watch = _forgiven(state, replace(watch, heads=heads, merging=None))
-            claim = state.claims.find(watched.issue.id)
+            watch = forgiven(state, replace(watch, heads=heads, merging=None))
             if isinstance(claim, Held) and claim.reason is HoldReason.REACTION_EXHAUSTED:
                 end_hold(state, claim, "somebody has pushed to its pull request")
     record_watch(state, watched, replace(watch, pull_request=found.pull_request))
 
 
-def _forgiven(state: SchedulerState, watch: Watch) -> Watch:
-    """Return a watch with all its runs still to be had, and without the call for a person."""
-    errands = watch.errands
-    if watch.exhausted is not None:
-        label = state.policy.reactions.needs_human_label
-        errands = (*errands, LabelChange(remove=(label,)))
-    return replace(watch, runs={}, exhausted=None, errands=errands)
+def _delivered_head(state: SchedulerState, watched: Watched) -> str | None:
+    """Return the commit that a run has meant to push, though its end is not known yet."""
+    delivery = state.deliveries.get(watched.issue.id)
+    return None if delivery is None else delivery.head
 
 
 def _over(state: SchedulerState, watched: Watched, result: str, now: float) -> None:
@@ -324,200 +300,7 @@ def _over(state: SchedulerState, watched: Watched, result: str, now: float) -> N
     if watched.watch.over is not None and errands:
         record_watch(state, watched, replace(watched.watch, errands=tuple(errands)))
     else:
-        _end(state, watched, result, f"it was {result}", now, tuple(errands))
-
-
-def _end(
-    state: SchedulerState,
-    watched: Watched,
-    result: str,
-    reason: str,
-    now: float,
-    errands: tuple[Errand, ...] = (),
-) -> None:
-    """Watch a pull request no longer, once these errands are done."""
-    watch = watched.watch
-    if watch.reaction is not None:
-        _ended(state, watched, watch.reaction, "dropped")
-        claim = state.claims.find(watched.issue.id)
-        if isinstance(claim, Waiting):
-            state.end_wait(claim, reason)
-    if watch.over is None:
-        state.out.append(
-            facts.WatchEnded(
-                issue=watched.issue,
-                pull_request=watch.pull_request.url,
-                result=result,
-                reason=reason,
-            )
-        )
-    watched.waits_for, watched.due_at, watched.ready = reason, now, False
-    record_watch(
-        state,
-        watched,
-        replace(watch, reaction=None, merging=None, over=reason, errands=errands),
-    )
-    if not errands:
-        forget_watch(state, watched)
-
-
-def _obey(state: SchedulerState, watched: Watched, found: PullRequestState, now: float) -> None:
-    """Obey ``/sortie stop`` and ``/sortie retry``, each once."""
-    for command in list(commands_in(watched.watch, found, watched.writers, state.policy.reactions)):
-        if command.word == "fix":
-            continue
-        watch = watched.watch
-        causes = (*watch.causes, f"comment:{command.note.id}")
-        errands = (*watch.errands, Acknowledgement(note=command.note))
-        watch = replace(watch, errands=errands)
-        claim = state.claims.find(watched.issue.id)
-        if command.word == "retry":
-            causes = tuple(cause for cause in causes if cause.startswith("comment:"))
-            watch = _forgiven(state, watch)
-            if isinstance(claim, Held):
-                end_hold(state, claim, f"{command.note.author} asked for a retry")
-        record_watch(state, watched, replace(watch, causes=causes[-CAUSES_KEPT:]))
-        if command.word == "stop":
-            stop(state, watched.issue.id, now)
-
-
-def _react(state: SchedulerState, watched: Watched, found: PullRequestState, now: float) -> None:
-    """Start a further run where something calls for it, else merge what is ready."""
-    settings, issue = state.policy.reactions, watched.issue
-    claim, watch = state.claims.find(issue.id), watched.watch
-    watched.ready = False
-    if claim is not None:
-        watched.waits_for = _busy_with(claim, watch)
-        return
-    if watch.reaction is not None:  # its wait was ended from outside
-        _ended(state, watched, watch.reaction, "dropped")
-        record_watch(state, watched, replace(watch, reaction=None))
-    if watch.exhausted is not None:  # its hold was ended
-        record_watch(state, watched, _forgiven(state, watched.watch))
-    head = found.pull_request.head
-    causes = causes_of(watched.watch, found, watched.writers, settings)
-    causes = _ripe(state, watched, causes, head, now)
-    call = call_for(watched.watch, head, causes, settings)
-    if call.exhausted is not None:
-        _exhaust(state, watched, call.exhausted, now)
-    elif call.reaction is not None:
-        _begin(state, watched, call.reaction, now)
-    elif causes.again:
-        _rerun(state, watched, causes, head, now)
-    elif merge_is_wanted(state, watched):
-        merge_if_ready(state, watched, found, now)
-    else:
-        watched.waits_for = "it is merged, closed, or something happens to it"
-
-
-def _busy_with(claim: object, watch: Watch) -> str:
-    if isinstance(claim, Held):
-        return f"its issue is held: {claim.detail}"
-    kinds = ", ".join(watch.reaction.kinds) if watch.reaction is not None else ""
-    return f"a run answers {kinds}" if kinds else "the issue's run"
-
-
-def _ripe(
-    state: SchedulerState, watched: Watched, causes: Causes, head: str | None, now: float
-) -> Causes:
-    """Leave out what may be more, or gone, in a moment: a review under way, a first conflict."""
-    if causes.conflicts and watched.conflict != head:
-        watched.conflict = head
-        watched.due_at = min(watched.due_at, now + state.policy.reactions.interval)
-        causes = replace(causes, conflicts={})
-    if watched.rerun_at + RERUN_PATIENCE > now:
-        causes = replace(causes, checks={}, again={})
-    review = state.policy.reactions.review
-    if review is None or not causes.review:
-        watched.reviewed = frozenset()
-        return causes
-    if not causes.review <= watched.reviewed:
-        watched.review_since = now
-    watched.reviewed = causes.review
-    if now < watched.review_since + review.debounce:
-        watched.due_at = min(watched.due_at, watched.review_since + review.debounce)
-        return replace(causes, reviews={}, threads={})
-    return causes
-
-
-def _rerun(
-    state: SchedulerState, watched: Watched, causes: Causes, head: str | None, now: float
-) -> None:
-    checks = tuple(causes.again.values())
-    keys = tuple(rerun_key(head, check) for check in checks)
-    watched.rerun_at = now
-    watched.waits_for = f"made again: {', '.join(check.name for check in checks)}"
-    record_watch(
-        state,
-        watched,
-        replace(
-            watched.watch,
-            reruns=(*watched.watch.reruns, *keys)[-CAUSES_KEPT:],
-            errands=tuple(CheckRerun(check=check) for check in checks),
-        ),
-    )
-
-
-def _begin(state: SchedulerState, watched: Watched, reaction: Reaction, now: float) -> None:
-    watch = watched.watch
-    runs = {**watch.runs, **{kind: watch.runs.get(kind, 0) + 1 for kind in reaction.kinds}}
-    errands: list[Errand] = [Acknowledgement(note=note) for note in reaction.comments]
-    commands = state.policy.reactions.commands
-    if reaction.labelled and commands is not None:
-        errands.append(LabelChange(remove=(commands.label,)))
-    record_watch(
-        state,
-        watched,
-        replace(
-            watch,
-            causes=(*watch.causes, *reaction.causes)[-CAUSES_KEPT:],
-            runs=runs,
-            reaction=reaction,
-            merging=None,
-            errands=(*watch.errands, *errands),
-        ),
-    )
-    state.out.append(
-        facts.ReactionPlanned(
-            issue=watched.issue,
-            pull_request=watch.pull_request.url,
-            kinds=tuple(kind.value for kind in reaction.kinds),
-            head=reaction.head,
-        )
-    )
-    state.wait(watched.issue, Streak(), Trigger.REACTION, now, delay=0.0)
-    watched.waits_for = _busy_with(None, watched.watch)
-
-
-def _exhaust(state: SchedulerState, watched: Watched, kind: ReactionKind, now: float) -> None:
-    """Hold an issue for which there were enough runs, and call for a person."""
-    settings, watch = state.policy.reactions, watched.watch
-    count = watch.runs.get(kind, 0)
-    times = "once" if count == 1 else f"{count} times"
-    detail = f"the agent was asked {times} about {kind} of {watch.pull_request.url}"
-    body = (
-        f"Sortie has asked its agent {times} about {kind}, which is all that"
-        f" `reactions.{kind}.max_runs` allows. A person is needed: push to the branch, or say"
-        " `/sortie retry`."
-    )
-    errands: tuple[Errand, ...] = (
-        LabelChange(add=(settings.needs_human_label,)),
-        PullRequestComment(body=body, key=f"{watch.pull_request.id}:{kind}:{watch.heads[-1:]}"),
-    )
-    record_watch(
-        state,
-        watched,
-        replace(watch, exhausted=kind, merging=None, errands=(*watch.errands, *errands)),
-    )
-    state.out.append(
-        facts.ReactionEnded(
-            issue=watched.issue,
-            pull_request=watch.pull_request.url,
-            kinds=(kind.value,),
-            result="exhausted",
-        )
-    )
-    hold(state, watched.issue, HoldReason.REACTION_EXHAUSTED, detail, now)
+        end_watch(state, watched, result, f"it was {result}", now, tuple(errands))
 
 
 def _look_soon(state: SchedulerState, watched: Watched, now: float) -> None:

@@ -1,0 +1,1 @@
+"""Days of watched pull requests: scheduler and real effects over a forge that misbehaves."""
