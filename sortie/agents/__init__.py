@@ -118,7 +118,8 @@ class AgentAdapter(Struct, frozen=True, kw_only=True):
     block with which ``sortie demo`` lets the agent work on its issues. ``checks`` are what ``sortie
     doctor`` looks at besides the program, such as the credential: they cost nothing and change
     nothing. ``commands`` are words that people take for a kind of their own, such as the name of an
-    agent's program, each with the command to set.
+    agent's program, each with the command to set. ``read_only`` returns a block with which a
+    session can only read, made of the one in WORKFLOW.md; None where there is none.
     """
 
     kind: str
@@ -135,6 +136,7 @@ class AgentAdapter(Struct, frozen=True, kw_only=True):
     demo: Mapping[str, object] = field(default_factory=dict)
     commands: Mapping[str, str] = field(default_factory=dict)
     checks: Callable[[AgentLook], Sequence[Check]] = lambda _look: ()
+    read_only: Callable[[Any], BaseModel] | None = None
 
 
 class AgentAdapters(Adapters[AgentAdapter]):

@@ -71,6 +71,7 @@ def _document(line: TranscriptLine, run_id: str) -> dict[str, str | int | None]:
         "at": rfc3339(line.at),
         "turn": line.turn,
         "kind": line.kind.value,
+        "role": line.role,
         "text": line.text,
     }
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from msgspec import Struct
 from pydantic import BaseModel, SecretStr, ValidationError
 
+from sortie.config.block import Block
 from sortie.config.blocks import decode_block
 from sortie.config.context import DecodeContext
 from sortie.config.fields import sections_of
@@ -16,6 +17,7 @@ from sortie.config.limits import drop_useless_limits
 from sortie.config.messages import describe, misspelt, nearest
 from sortie.config.overrides import overlay
 from sortie.config.report import Finding, Report
+from sortie.config.review_rules import review_findings
 from sortie.config.rules import all_findings
 from sortie.config.schemas import BlockSchema, Schemas
 from sortie.config.settings import (
@@ -72,6 +74,9 @@ class _TopLevel(Block):
 RATES_KEY = "token_rates"
 """The key of the rates, whose own keys are names of models."""
 
+_OPTIONAL = frozenset({"self_review"})
+"""The blocks whose absence means something else than their defaults."""
+
 SECTIONS = sections_of(Settings) | {"workspace": WrittenWorkspace}
 """The blocks that every workflow file may have, by their keys."""
 
@@ -102,8 +107,11 @@ def _decoded(report: Report, schemas: Schemas, context: DecodeContext) -> Settin
     agent = _chosen(report, schemas, "agent", AgentSettings.model_fields["kind"].default)
     as_written = report.document
     parts: dict[str, Any] = {
-        name: decode_block((name,), model, context, report) for name, model in SECTIONS.items()
+        name: decode_block((name,), model, context, report)
+        for name, model in SECTIONS.items()
+        if name not in _OPTIONAL or _is_written(report.document, name)
     }
+    parts |= {name: None for name in _OPTIONAL if name not in parts}
     rates = _token_rates(report, context)
     blocks = dict(_blocks(report, schemas.trackers, tracker, context))
     secrets = {*_SECRETS, *report.secret_variables}
@@ -111,6 +119,8 @@ def _decoded(report: Report, schemas: Schemas, context: DecodeContext) -> Settin
     top_level = _top_level(report, context)
     workspace, remote_root = _workspace(report, as_written, parts["workspace"], context)
     for finding in all_findings(parts, (tracker, agent), blocks, secrets):
+        _tell(report, finding)
+    for finding in review_findings(parts, schemas, blocks):
         _tell(report, finding)
     for schema in (tracker, agent):
         _warn(report, schema, blocks)
@@ -127,6 +137,12 @@ def _decoded(report: Report, schemas: Schemas, context: DecodeContext) -> Settin
         secret_variables=tuple(sorted(secrets)),
         secret_parts=tuple(_parts_of_secrets(secrets, context)),
     )
+
+
+def _is_written(document: Node, name: str) -> bool:
+    """Tell whether a block stands in the file; one without a value says nothing."""
+    node = document.at((name,))
+    return node is not None and node.value is not None
 
 
 def _token_rates(report: Report, context: DecodeContext) -> dict[str, TokenRate]:

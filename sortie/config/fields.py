@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from types import NoneType
+from types import NoneType, UnionType
 from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, SecretStr
@@ -18,10 +18,10 @@ def fields_of(model: type[BaseModel]) -> dict[str, FieldInfo]:
 
 
 def _as_model(annotation: Any) -> type[BaseModel] | None:
-    """Return the model that a field holds, also where it may hold none."""
-    found = [part for part in get_args(annotation) if part is not NoneType]
-    if len(found) == 1 and NoneType in get_args(annotation):
-        annotation = found[0]
+    """Return the model that an annotation names, also where it may be None."""
+    if isinstance(annotation, UnionType):
+        parts = [part for part in get_args(annotation) if part is not NoneType]
+        annotation = parts[0] if len(parts) == 1 else None
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     return None

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from sortie.config.block import Block
 from sortie.config.values import (
-    Block,
     CheckWithSchema,
     Line,
     choice,

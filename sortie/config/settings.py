@@ -17,11 +17,12 @@ from pydantic import (
     SecretStr,
 )
 
+from sortie.config.block import Block
 from sortie.config.reactions import ReactionsSettings
 from sortie.config.references import Lookup
+from sortie.config.self_review import SelfReviewSettings
 from sortie.config.token_rates import TokenRate
 from sortie.config.values import (
-    Block,
     Blocks,
     Command,
     Frozen,
@@ -262,6 +263,7 @@ class Settings(Block):
     workspace: WorkspaceSettings
     repository: RepositorySettings = RepositorySettings()
     verify: VerifySettings = VerifySettings()
+    self_review: SelfReviewSettings | None = None
     forge: ForgeSettings = ForgeSettings()
     reactions: ReactionsSettings = ReactionsSettings()
     hooks: HookSettings = HookSettings()

@@ -12,7 +12,6 @@ from pydantic import (
     AfterValidator,
     BaseModel,
     BeforeValidator,
-    ConfigDict,
     GetJsonSchemaHandler,
     PlainSerializer,
     SecretStr,
@@ -25,12 +24,6 @@ from sortie.model.secrets import SHORTEST_SECRET
 from sortie.model.texts import NOT_ON_A_LINE
 
 V = TypeVar("V")
-
-
-class Block(BaseModel):
-    """A mapping of WORKFLOW.md with known keys."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
 
 LARGEST = 10**15

@@ -27,7 +27,7 @@ from sortie.resources import Shortage, Shortages, run_in_thread, shortage_behind
 from sortie.store import Store
 from sortie.trackers import Tracker
 from sortie.transports import Transport
-from sortie.worker import RemoteRepository, RunContext
+from sortie.worker import RemoteRepository, ReviewerAgent, RunContext
 from sortie.workflow.loader import Workflow
 from sortie.workspaces import Secrets, Workspaces, helper_env
 
@@ -83,7 +83,11 @@ class RunContexts:
             )
         )
         local, secrets = self._transports.local, secrets_of(settings)
-        self._transports.helper_environ = helper_env(self._environ, adapter.env_names, secrets)
+        reviewer = _reviewer(settings)
+        names = adapter.env_names
+        if reviewer is not None:
+            names = tuple(dict.fromkeys((*names, *reviewer.handed_over)))
+        self._transports.helper_environ = helper_env(self._environ, names, secrets)
         self._transports.use(settings)
         self._local = RunContext(
             settings=settings,
@@ -100,6 +104,7 @@ class RunContexts:
             handed_over=(*adapter.env_names, *settings.worker.ssh_pass_env),
             redact=lambda text: self.redact(text),
             remote=self._remote_on(LOCAL, local),
+            reviewer=reviewer,
         )
 
     async def close_dropped(self, is_busy: Callable[[str], bool]) -> None:
@@ -124,6 +129,28 @@ class RunContexts:
     def _remote_on(self, host: str, transport: Transport) -> RemoteRepository | None:
         repositories = self._repositories
         return None if repositories is None else repositories.on_host(host, transport)
+
+
+def _reviewer(settings: Settings) -> ReviewerAgent | None:
+    """Return the agent that judges work, None where the settings want none."""
+    review = settings.self_review
+    if review is None or settings.repository.url is None:
+        return None
+    kind = review.agent or settings.agent.kind
+    adapter = agents.ADAPTERS.load(kind)
+    block = settings.block(adapter.block_name)
+    if adapter.read_only is not None:
+        block = adapter.read_only(block)
+    if review.model is not None:
+        block = block.model_copy(update={"model": review.model})
+    command = settings.agent.command if kind == settings.agent.kind else None
+    made = agents.AgentContext(command=command, settings=block, clock=trio.current_time)
+    return ReviewerAgent(
+        kind=kind,
+        agent=adapter.create(made),
+        model=getattr(block, "model", None),
+        handed_over=(*adapter.env_names, *settings.worker.ssh_pass_env),
+    )
 
 
 async def agent_program(context: RunContext) -> tuple[str, ...]:

@@ -52,6 +52,7 @@ def _agent_block(adapter: AgentAdapter) -> AgentSchema:
         warn=adapter.warn,
         check=adapter.check,
         unreported=unreported,
+        read_only=adapter.read_only,
         commands=adapter.commands,
     )
 

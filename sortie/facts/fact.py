@@ -167,9 +167,10 @@ def fact(
 
 
 class RunFact(Fact, frozen=True, kw_only=True):
-    """A fact about one run."""
+    """A fact about one run; ``role`` is who else than the run's agent it is about."""
 
     run_id: RunId
+    role: str | None = None
 
 
 def shown_spending(spent: Spending) -> dict[str, object]:

@@ -16,6 +16,7 @@ from sortie.model import (
     Stage,
     StopReason,
 )
+from sortie.model.reviews import ReviewVerdict
 
 _BAD_STATUSES = {RunStatus.FAILED, RunStatus.TIMED_OUT, RunStatus.STALLED}
 
@@ -30,6 +31,7 @@ class Phase(StrEnum):
     TURN = "turn"
     REREAD = "reread"
     DELIVERY = "delivery"  # commits, checks, push, pull request
+    REVIEW = "review"  # a second session judges the work
     ENDING = "ending"
 
 
@@ -97,6 +99,25 @@ class CommandVerified(RunFact, frozen=True, kw_only=True):
     ok: bool
     status: str
     seconds: float
+
+
+@fact("review.finished", "info")
+class ReviewFinished(RunFact, frozen=True, kw_only=True):
+    """A second session has judged the work of a run, or gave no verdict, and ``reason`` is why.
+    ``round`` counts the reviews of a run from 1."""
+
+    verdict: ReviewVerdict
+    commit: str
+    agent: str
+    round: int
+    findings: int
+    seconds: float
+    model: str | None = None
+    reason: str = ""
+
+    @property
+    def level(self) -> Level:
+        return "warning" if self.verdict is ReviewVerdict.NONE else "info"
 
 
 @fact("work.rescued", "info")

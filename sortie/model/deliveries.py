@@ -7,6 +7,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from sortie.model.pull_requests import PullRequest
+from sortie.model.reviews import SelfReview
 from sortie.model.runs import Finish
 
 FILES_SHOWN = 200
@@ -92,6 +93,7 @@ class Delivery(Struct, frozen=True, kw_only=True):
     removed: int = 0
     files: tuple[ChangedFile, ...] = ()
     evidence: VerificationResult | None = None
+    review: SelfReview | None = None
     pull_request: PullRequest | None = None
 
     @property

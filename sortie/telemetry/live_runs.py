@@ -18,6 +18,9 @@ from sortie.facts import Fact, Phase, RunFact
 from sortie.model import NOTHING, UNKNOWN, Activity, Issue, RunId, Spending
 from sortie.telemetry import facts
 
+_OF_ALL = (facts.ToolCallStarted, facts.ToolCallEnded, facts.TurnCompleted, facts.AgentUsed)
+"""Facts that change a run's details also where they are about another than its agent."""
+
 
 class RunDetails(Struct, frozen=True, kw_only=True):
     """A live run. ``turn`` is None before its first turn; ``spent`` is what it has used so far,
@@ -88,7 +91,8 @@ class LiveRuns:
             self._runs.pop(fact.run_id, None)
         elif (run := self._runs.get(fact.run_id)) is not None:
             run.changes["last_event_at"] = self._clock()
-            run.changes.update(_changed(fact))
+            if fact.role is None or isinstance(fact, _OF_ALL):
+                run.changes.update(_changed(fact))
 
     def _spoke(self, fact: facts.AgentSpoke) -> None:
         if (run := self._runs.get(fact.run_id)) is not None:
@@ -132,7 +136,10 @@ def _changed(fact: RunFact) -> Mapping[str, object]:
             return {"tool": None}
         case facts.ActivityChanged(activity=activity):
             return {"activity": activity}
-        case facts.AgentUsed(spent=spent, context_share=None):
+        case (
+            facts.AgentUsed(spent=spent, context_share=None)
+            | facts.AgentUsed(spent=spent, role=str())
+        ):
             return {"spent": spent}
         case facts.AgentUsed(spent=spent, context_share=share):
             return {"spent": spent, "context_share": share}

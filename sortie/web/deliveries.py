@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from sortie.model import Delivery, PullRequest
 from sortie.model.numbers import counted, took
+from sortie.model.reviews import ReviewVerdict, SelfReview
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +51,33 @@ class EvidenceView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FindingView:
+    """What a reviewer has found: ``must`` or ``should`` be changed; ``path`` is "" and ``line``
+    null where the reviewer did not say."""
+
+    severity: str
+    path: str
+    line: int | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewView:
+    """What a second session said of a commit: ``approve``, ``request_changes``, or ``none`` where
+    it gave no verdict, and ``reason`` says why. ``rounds`` is how often the agent was sent back to
+    its work before. ``omitted`` counts findings that are not among ``findings``."""
+
+    commit: str
+    verdict: str
+    agent: str
+    model: str | None
+    rounds: int
+    findings: tuple[FindingView, ...]
+    omitted: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryView:
     """How far the work of a run came: ``finished``, ``proven``, ``pushed``, ``delivered``, or
     ``dropped`` where nothing follows by itself. ``behind`` counts commits of the base that the
@@ -67,6 +95,7 @@ class DeliveryView:
     removed: int
     files: tuple[ChangedFileView, ...]
     evidence: EvidenceView | None
+    review: ReviewView | None
     pull_request: PullRequestView | None
 
 
@@ -105,7 +134,29 @@ def delivery_view(delivery: Delivery) -> DeliveryView:
                 for result in evidence.commands
             ),
         ),
+        review=None if delivery.review is None else _review_view(delivery.review),
         pull_request=None if request is None else _request_view(request),
+    )
+
+
+def _review_view(review: SelfReview) -> ReviewView:
+    return ReviewView(
+        commit=review.commit,
+        verdict=review.verdict.value,
+        agent=review.agent,
+        model=review.model,
+        rounds=review.rounds,
+        findings=tuple(
+            FindingView(
+                severity=finding.severity.value,
+                path=finding.path,
+                line=finding.line,
+                text=finding.text,
+            )
+            for finding in review.findings
+        ),
+        omitted=review.omitted,
+        reason=review.reason,
     )
 
 
@@ -138,4 +189,20 @@ def delivery_lines(view: DeliveryView) -> list[str]:
             f"verified: {' '.join(result.command.split())}: {result.status}, {took(result.seconds)}"
             for result in view.evidence.commands
         ]
+    if view.review is not None:
+        lines += _review_lines(view.review)
+    return lines
+
+
+def _review_lines(review: ReviewView) -> list[str]:
+    verdict = ReviewVerdict(review.verdict)
+    why = f": {review.reason}" if review.reason else ""
+    by = f"{review.agent} ({review.model})" if review.model else review.agent
+    lines = [f"review of {review.commit[:12]} by {by}: {verdict.words}{why}"]
+    for finding in review.findings:
+        at = f", {finding.path}" if finding.path else ""
+        at += f":{finding.line}" if finding.path and finding.line else ""
+        lines.append(f"finding: {finding.severity}{at}: {' '.join(finding.text.split())}")
+    if review.omitted:
+        lines.append(f"finding: and {review.omitted} more")
     return lines

@@ -40,13 +40,17 @@ _HIGHEST_NUMBER = 10**15 - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineView:
-    """One line: its number, when it came, in which turn (null: outside of one), and what it is."""
+    """One line: its number, when it came, in which turn (null: outside of one), and what it is.
+
+    ``role`` is ``reviewer`` where the line is that of a second session which judges the work.
+    """
 
     line: int
     at: Time
     turn: int | None
     kind: Kind
     text: str
+    role: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,7 +170,14 @@ def _unreadable(error: Exception) -> str:
 
 
 def _line_view(line: TranscriptLine) -> LineView:
-    return LineView(line=line.number, at=line.at, turn=line.turn, kind=line.kind, text=line.text)
+    return LineView(
+        line=line.number,
+        at=line.at,
+        turn=line.turn,
+        kind=line.kind,
+        text=line.text,
+        role=line.role,
+    )
 
 
 def _link(path: str, next_: int | None, limit: int) -> Mapping[str, str]:

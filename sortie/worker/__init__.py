@@ -7,10 +7,19 @@ Rule 2: a worker keeps the settings it started with; only which states are activ
 from sortie.worker.context import (
     Assignment,
     RemoteRepository,
+    ReviewerAgent,
     RunContext,
     RunReporter,
     RunScopes,
 )
 from sortie.worker.work import work
 
-__all__ = ["Assignment", "RemoteRepository", "RunContext", "RunReporter", "RunScopes", "work"]
+__all__ = [
+    "Assignment",
+    "RemoteRepository",
+    "ReviewerAgent",
+    "RunContext",
+    "RunReporter",
+    "RunScopes",
+    "work",
+]

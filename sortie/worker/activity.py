@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
-from sortie.model import Activity
+from sortie.model import TEXT_LIMIT, Activity
 from sortie.model.texts import NOT_ON_A_LINE
 
 ACTIVITY_FILE_COUNT = 500
@@ -31,9 +31,11 @@ REPORT_INTERVAL = 5.0
 
 
 class RunActivity:
-    """Gathers for all turns of a run; ``workspace`` is the run's directory."""
+    """Gathers for all turns of a run; ``workspace`` is the run's directory, and ``answer_limit``
+    how many characters of an answer are kept."""
 
-    def __init__(self, workspace: str) -> None:
+    def __init__(self, workspace: str, answer_limit: int = TEXT_LIMIT) -> None:
+        self.answer_limit = answer_limit
         self._workspace = workspace
         self._known = False
         self._files: dict[str, None] = {}

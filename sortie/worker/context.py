@@ -55,6 +55,18 @@ class RemoteRepository(Struct, frozen=True, kw_only=True):
     forge: Forge | None = None
 
 
+class ReviewerAgent(Struct, frozen=True, kw_only=True):
+    """The agent that judges work, kept to reading; ``model`` is the one that was asked for.
+
+    ``handed_over`` is as in RunContext.
+    """
+
+    kind: str
+    agent: Agent
+    model: str | None = None
+    handed_over: tuple[str, ...] = ()
+
+
 class RunContext(Struct, frozen=True, kw_only=True):
     """The tools of a run, as the settings in force at its start give them.
 
@@ -63,7 +75,8 @@ class RunContext(Struct, frozen=True, kw_only=True):
     ``handed_over`` names what of ``environ`` an agent on a remote host gets; ``resumes`` tells
     whether the agent can go on with a session by its id. ``redact`` returns a text without the
     secrets that the daemon knows; whatever comes from a run is passed through it. ``remote`` is the
-    repository that runs work in, None where there is none.
+    repository that runs work in, and ``reviewer`` judges the work; each is None where there is
+    none.
     """
 
     settings: Settings
@@ -80,6 +93,7 @@ class RunContext(Struct, frozen=True, kw_only=True):
     resumes: bool = False
     redact: Callable[[str], str] = unchanged
     remote: RemoteRepository | None = None
+    reviewer: ReviewerAgent | None = None
 
     __repr__ = repr_without("environ", "redact")
 

@@ -29,20 +29,24 @@ from sortie.model import (
     WorkspaceError,
 )
 from sortie.model.deliveries import DIFF_LIMIT
+from sortie.model.reviews import ReviewVerdict, SelfReview
 from sortie.scheduler import events as ev
 from sortie.worker.context import Assignment, RemoteRepository, RunContext, RunReporter
-from sortie.worker.delivery_record import DeliveryRecord
 from sortie.worker.environment import RunEnvironment
-from sortie.worker.faults import about_push
+from sortie.worker.faults import about_push, about_review
 from sortie.worker.outcome import Abandoned
 from sortie.worker.proof import WorkProof
 from sortie.worker.proposal import Words, proposal_of, proposed
+from sortie.worker.self_review import SelfReviewer
+from sortie.worker.work_record import WorkRecord
 from sortie.workflow.prompts import Checkout
 from sortie.workspaces import Workspace
 from sortie.workspaces.git_values import Moved, Standing
 
 VERIFY_STATUS = "sortie/verify"
 """The name under which a forge is told what was verified."""
+
+_PROVEN = frozenset({Stage.PROVEN, Stage.PUSHED, Stage.DELIVERED})
 
 
 @contextmanager
@@ -57,7 +61,8 @@ def delivery_needed(kind: ErrorKind = ErrorKind.DELIVERY_FAILED) -> Iterator[Non
 
 
 class RunDelivery:
-    """The way of one run's work; ``rounds`` counts how often the agent was sent back to it."""
+    """The way of one run's work; ``rounds`` counts how often the agent was sent back to it, and
+    ``review_rounds`` how often it was by a reviewer."""
 
     def __init__(
         self,
@@ -66,7 +71,9 @@ class RunDelivery:
         remote: RemoteRepository,
         reporter: RunReporter,
         workspace: Workspace,
+        reviewer: SelfReviewer | None = None,
     ) -> None:
+        self._reviewer = reviewer
         self._job = job
         self._context = context
         self._remote = remote
@@ -78,8 +85,9 @@ class RunDelivery:
         self._proof = WorkProof(
             job, context, remote, reporter, workspace, self._repository, self._words
         )
-        self._work: DeliveryRecord | None = None
+        self._work: WorkRecord | None = None
         self.rounds = 0
+        self.review_rounds = 0
         self.opened = False
         self.checkout: Checkout | None = None
 
@@ -130,9 +138,10 @@ class RunDelivery:
         if before is not None and not self._workspace.created and before.branch == branch:
             # What the agent may replace is what it knew.
             known = replace(before, base=base)
-            self._work = DeliveryRecord(self._job.run_id, self._reporter, known, before)
+            self._work = WorkRecord(self._job.run_id, self._reporter, known, before)
+            self.review_rounds = 0 if known.review is None else known.review.rounds
         else:
-            self._work = DeliveryRecord(self._job.run_id, self._reporter, fresh, None)
+            self._work = WorkRecord(self._job.run_id, self._reporter, fresh, None)
 
     @property
     def half_done(self) -> Finished | None:
@@ -153,6 +162,8 @@ class RunDelivery:
             if fault is None:
                 if not self._work.delivery.files_changed:
                     return await self._without_change(self._work, end, issue)
+                if (asked := await self._judge(self._work, end, issue)) is not None:
+                    return asked
                 fault = await self._push(self._work)
             if fault is None:
                 await self._propose(self._work, issue, answer)
@@ -164,21 +175,51 @@ class RunDelivery:
             return self._context.settings.tracker.handoff_state is not None
         return finish in (Finish.DONE, Finish.REVIEW, Finish.LEFT_ACTIVE)
 
-    async def _prove(self, work: DeliveryRecord, end: Finished, issue: Issue) -> str | None:
-        """Return what the agent has to mend before its work is pushed, None for nothing."""
-        if work.delivery.stage in (Stage.PROVEN, Stage.PUSHED, Stage.DELIVERED):
+    async def _prove(self, work: WorkRecord, end: Finished, issue: Issue) -> str | None:
+        """Return what the agent has to mend before its work is judged, None for nothing."""
+        if work.delivery.stage in _PROVEN:
             return None
-        if (fault := await self._proof.fault(work, end, issue)) is not None:
-            return fault
-        head = work.delivery.head
-        if head is None or not work.delivery.files_changed:
+        return await self._proof.fault(work, end, issue)
+
+    async def _judge(self, work: WorkRecord, end: Finished, issue: Issue) -> str | None:
+        """Have proven work judged, where that is wanted; return what the agent is asked for by its
+        reviewer, None where the work goes on its way."""
+        if work.delivery.stage in _PROVEN:
             return None
+        assert work.delivery.head is not None
+        if self._reviewer is not None:
+            review = await self._review(self._reviewer, work, issue)
+            if self._is_sent_back(review, end):
+                self.review_rounds += 1
+                await work.record(Stage.DROPPED)
+                return about_review(review)
         env = self._environment.for_git()
-        diff = self._context.redact(await self._repository.diff(head, env, DIFF_LIMIT))
-        await work.record(Stage.PROVEN, diff)
+        diff = await self._repository.diff(work.delivery.head, env, DIFF_LIMIT)
+        await work.record(Stage.PROVEN, self._context.redact(diff))
         return None
 
-    async def _without_change(self, work: DeliveryRecord, end: Finished, issue: Issue) -> RunEnd:
+    async def _review(self, reviewer: SelfReviewer, work: WorkRecord, issue: Issue) -> SelfReview:
+        """Return the review of a commit, which is made once."""
+        known = work.delivery.review
+        if known is not None and known.commit == work.delivery.head:
+            return known
+        await work.record(Stage.FINISHED)  # what was verified need not be verified again
+        rounds = self.review_rounds
+        review = await reviewer.review(self._workspace, work.delivery, issue, rounds)
+        work.delivery = replace(work.delivery, review=review)
+        await work.record(Stage.FINISHED)
+        return review
+
+    def _is_sent_back(self, review: SelfReview, end: Finished) -> bool:
+        settings = self._context.settings.self_review
+        return (
+            review.verdict is ReviewVerdict.REQUEST_CHANGES
+            and settings is not None
+            and self.review_rounds < settings.rounds
+            and end.finish is not Finish.LEFT_ACTIVE
+        )
+
+    async def _without_change(self, work: WorkRecord, end: Finished, issue: Issue) -> RunEnd:
         """Return how a run ends that has changed nothing."""
         what = self._context.settings.repository.no_change
         await work.record(Stage.DROPPED)
@@ -192,7 +233,7 @@ class RunDelivery:
         self._reporter.tell(ev.IssueMoved(self._job.run_id, moved, by_us=True))
         return Finished(finish=Finish.LEFT_ACTIVE, reason=end.reason)
 
-    async def _push(self, work: DeliveryRecord) -> str | None:
+    async def _push(self, work: WorkRecord) -> str | None:
         known, env = work.delivery, self._environment.for_git()
         assert known.head is not None
         if known.stage in (Stage.PUSHED, Stage.DELIVERED):
@@ -215,7 +256,7 @@ class RunDelivery:
         await work.record(Stage.PUSHED)
         return None
 
-    async def _propose(self, work: DeliveryRecord, issue: Issue, answer: str | None) -> None:
+    async def _propose(self, work: WorkRecord, issue: Issue, answer: str | None) -> None:
         """Open the pull request, or bring it up to date, and tell of the evidence."""
         known, forge = work.delivery, self._remote.forge
         assert known.head is not None
@@ -238,7 +279,7 @@ class RunDelivery:
         work.delivery = replace(known, pull_request=pull_request)
         await work.record(Stage.DELIVERED)
 
-    async def _send_back(self, work: DeliveryRecord, fault: str, end: Finished) -> RunEnd | str:
+    async def _send_back(self, work: WorkRecord, fault: str, end: Finished) -> RunEnd | str:
         """Return a prompt for one more turn, or the end where there were enough of them."""
         await work.record(Stage.DROPPED)
         rounds = self._context.settings.verify.rounds

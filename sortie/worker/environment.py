@@ -66,6 +66,17 @@ class RunEnvironment:
             env.pop("SSH_AUTH_SOCK", None)
         return env
 
+    def for_reviewer(self) -> dict[str, str]:
+        """Return the environment of an agent that only reads: git finds no credential in it."""
+        env = self.for_agent()
+        env.pop("SSH_AUTH_SOCK", None)
+        return env | {
+            "GIT_TERMINAL_PROMPT": "0",
+            "GIT_CONFIG_COUNT": "1",
+            "GIT_CONFIG_KEY_0": "credential.helper",
+            "GIT_CONFIG_VALUE_0": "",
+        }
+
     async def unsaved_work(self, path: str) -> str | None:
         """Return what of a workspace is nowhere else, None where nothing is.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sortie.model import VerificationResult
+from sortie.model.reviews import SelfReview
 from sortie.workspaces.git_values import Changes, Leftovers, Moved
 
 NAMED = 20
@@ -44,6 +45,21 @@ def about_verification(result: VerificationResult) -> str | None:
     return (
         f"This command was run {where}, and failed ({failed.status}):\n\n{failed.command}\n\n"
         f"The end of its output:\n\n{failed.tail}\n\nMend it."
+    )
+
+
+def about_review(review: SelfReview) -> str:
+    """Say what a reviewer asks for."""
+    lines = []
+    for number, finding in enumerate(review.findings, 1):
+        at = f", {finding.place}" if finding.place else ""
+        text = finding.text.replace("\n", "\n   ")
+        lines.append(f"{number}. {finding.severity.value}{at}: {text}")
+    listed = "\n".join(lines)
+    return (
+        f"Another agent has reviewed your commit {review.commit[:12]}, and asks for changes:\n\n"
+        f"{listed}\n\n"
+        "Mend what is wrong. Where a finding is mistaken, leave the work as it is, and say why."
     )
 
 

@@ -8,11 +8,11 @@ from msgspec.structs import replace
 from sortie.model import Finished, Issue, Stage
 from sortie.model.deliveries import FILES_SHOWN
 from sortie.worker.context import Assignment, RemoteRepository, RunContext, RunReporter
-from sortie.worker.delivery_record import DeliveryRecord
 from sortie.worker.environment import RunEnvironment
 from sortie.worker.faults import about_leftovers, about_secret, about_size, about_verification
 from sortie.worker.proposal import Words
 from sortie.worker.verification import secret_in, verify
+from sortie.worker.work_record import WorkRecord
 from sortie.workspaces import Workspace
 from sortie.workspaces.git_values import Changes
 from sortie.workspaces.repository import Repository
@@ -40,7 +40,7 @@ class WorkProof:
         self._words = words
         self._environment = RunEnvironment(job, context, workspace)
 
-    async def fault(self, work: DeliveryRecord, end: Finished, issue: Issue) -> str | None:
+    async def fault(self, work: WorkRecord, end: Finished, issue: Issue) -> str | None:
         """Commit, compare and verify; return what the agent has to mend, None for nothing."""
         env = self._environment.for_git()
         work.delivery = replace(work.delivery, finish=end.finish, reason=end.reason)
@@ -63,7 +63,7 @@ class WorkProof:
             return None
         return await self._verified(work, left.head)
 
-    def _note(self, work: DeliveryRecord, changes: Changes, head: str) -> None:
+    def _note(self, work: WorkRecord, changes: Changes, head: str) -> None:
         redact = self._context.redact
         work.delivery = replace(
             work.delivery,
@@ -80,7 +80,7 @@ class WorkProof:
             ),
         )
 
-    async def _verified(self, work: DeliveryRecord, head: str) -> str | None:
+    async def _verified(self, work: WorkRecord, head: str) -> str | None:
         known = work.delivery.evidence
         if known is None or known.commit != head or not known.ok:
             evidence = await verify(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator
+from typing import assert_never
 
 from sortie.forges import Forge, Proposal
 from sortie.model import (
@@ -16,6 +18,8 @@ from sortie.model import (
     TrackerErrorKind,
     cut,
 )
+from sortie.model.numbers import counted
+from sortie.model.reviews import ReviewVerdict, SelfReview
 from sortie.model.texts import NOT_ON_A_LINE
 from sortie.worker.context import Assignment, RunContext
 from sortie.workflow.prompts import Checkout, Prompt, PromptContext
@@ -27,6 +31,9 @@ TITLE_LIMIT = 200
 BODY_LIMIT = 30_000
 ANSWER_SHOWN = 6000
 TAIL_SHOWN = 600
+FINDINGS_SHOWN = 20
+FINDING_SHOWN = 600
+_MARKUP = re.compile(r"[\\`*_{}\[\]<>#@|~!&]")
 
 
 class Words:
@@ -121,17 +128,51 @@ def evidence_lines(delivery: Delivery) -> Iterator[str]:
     """Yield what is known of a delivery for the one who reviews it, in Markdown."""
     counts = f"{delivery.files_changed} file{'' if delivery.files_changed == 1 else 's'} changed"
     yield f"{counts}, +{delivery.added} -{delivery.removed} against `{delivery.base}`."
-    evidence = delivery.evidence
+    evidence, review = delivery.evidence, delivery.review
     if evidence is None or not evidence.commands:
         yield "Nothing was verified: `verify.commands` is empty."
-        return
-    where = "a clean clone" if evidence.where == "clean" else "the workspace"
-    yield f"Verified in {where} of `{evidence.commit[:12]}`:"
-    yield "\n".join(
-        f"- `{' '.join(result.command.split()).replace('`', chr(39))}`: {result.status},"
-        f" {result.seconds:.1f} s"
-        for result in evidence.commands
-    )
+    else:
+        where = "a clean clone" if evidence.where == "clean" else "the workspace"
+        yield f"Verified in {where} of `{evidence.commit[:12]}`:"
+        yield "\n".join(
+            f"- {_code(' '.join(result.command.split()))}: {result.status}, {result.seconds:.1f} s"
+            for result in evidence.commands
+        )
+    if review is not None and review.commit == delivery.head:
+        yield from review_lines(review)
+
+
+def review_lines(review: SelfReview) -> Iterator[str]:
+    """Yield what another agent said of the work, in Markdown."""
+    by = f"{review.agent} ({review.model})" if review.model else review.agent
+    where = f"`{review.commit[:12]}` by {_plain(by)}"
+    rounds = f" after {counted(review.rounds, 'round')} of changes" if review.rounds else ""
+    match review.verdict:
+        case ReviewVerdict.APPROVE:
+            yield f"Self-review of {where}: approved{rounds}."
+        case ReviewVerdict.REQUEST_CHANGES:
+            yield f"Self-review of {where}: **changes requested**, and not made{rounds}:"
+        case ReviewVerdict.NONE:
+            yield f"Self-review of {where}: the review gave no verdict: {_plain(review.reason)}"
+        case _:
+            assert_never(review.verdict)
+    shown = review.findings[:FINDINGS_SHOWN]
+    for finding in shown:
+        at = f", {_code(finding.place)}" if finding.place else ""
+        lines = [f"{finding.severity.value}{at}:", *cut(finding.text, FINDING_SHOWN).splitlines()]
+        yield "\n".join(f"> {line}".rstrip() for line in lines)
+    if more := len(review.findings) - len(shown) + review.omitted:
+        yield f"and {counted(more, 'finding')} more"
+
+
+def _code(text: str) -> str:
+    """Return a text as code in Markdown."""
+    return f"`{text.replace('`', chr(39))}`"
+
+
+def _plain(text: str) -> str:
+    """Return a text on one line that is nothing but text in Markdown and HTML."""
+    return _MARKUP.sub(r"\\\g<0>", NOT_ON_A_LINE.sub(" ", text))
 
 
 async def proposed(forge: Forge, proposal: Proposal) -> tuple[PullRequest, bool]:

@@ -35,6 +35,7 @@ from sortie.worker.outcome import (
 from sortie.worker.prompt import prompt_for
 from sortie.worker.reaction import happened
 from sortie.worker.reread import Reread, reread
+from sortie.worker.self_review import ReviewTools, SelfReviewer
 from sortie.worker.session import SessionLifetime
 from sortie.worker.status_file import read_status
 from sortie.worker.summary import summary_of, work_done
@@ -110,9 +111,14 @@ class Run:
         return end
 
     async def _check_out(self, workspace: Workspace) -> None:
-        assert self.context.remote is not None
+        remote, reviewer = self.context.remote, None
+        assert remote is not None
+        judge, wanted = self.context.reviewer, self.context.settings.self_review
+        if judge is not None and wanted is not None:
+            tools = ReviewTools(self.job, self.context, self.reporter, self.scopes, self.usage)
+            reviewer = SelfReviewer(tools, remote, judge, wanted)
         self.delivery = RunDelivery(
-            self.job, self.context, self.context.remote, self.reporter, workspace
+            self.job, self.context, remote, self.reporter, workspace, reviewer
         )
         await self.delivery.check_out()
 

@@ -227,11 +227,12 @@ class TurnEvents:
         answer = None if event.answer is None else self._answer(event.answer)
         self._turn.activity.traced(model)
         self._turn.activity.answer = answer or self._turn.activity.answer
-        self._publish(facts.ToolsTraced, model=model, answer=answer)
+        shown = None if answer is None else cut(answer)
+        self._publish(facts.ToolsTraced, model=model, answer=shown)
 
     def _answer(self, text: object) -> str:
         plain = self._redact(_checked(text, str)).replace("\r\n", "\n")
-        return cut(CONTROL.sub("\ufffd", plain))
+        return cut(CONTROL.sub("\ufffd", plain), self._turn.activity.answer_limit)
 
     def _model_answered(self, event: ModelAnswered) -> None:
         model = None if event.model is None else self._text(event.model, AGENT_NAME_LIMIT)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Protocol, TypeVar
 
 from msgspec.structs import replace
@@ -70,6 +72,15 @@ class RunUsage:
     def spent(self) -> Spending:
         """What the run has used so far."""
         return self._before + self._turn.spent
+
+    @contextmanager
+    def other_session(self) -> Iterator[None]:
+        """Sum up the turns of another session while the block is open."""
+        own, self.increments = self.increments, UsageIncrements()
+        try:
+            yield
+        finally:
+            self.increments = own
 
     def begin_turn(self) -> UsageMeter:
         """Return the meter of the next turn."""

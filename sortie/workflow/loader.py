@@ -39,7 +39,13 @@ def _has_git(place: Path) -> bool:
         return False
 
 
-TEMPLATES = ("repository.branch", "repository.message", "forge.title", "forge.body")
+TEMPLATES = (
+    "repository.branch",
+    "repository.message",
+    "forge.title",
+    "forge.body",
+    "self_review.prompt",
+)
 """The settings that are templates."""
 
 _ROOT_VARIABLE = "SORTIE_WORKSPACE_ROOT"

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from sortie.model import Blocker, Comment, Issue, IssueId
 from sortie.model.times import rfc3339
+from sortie.workflow.review_prompt import ReviewMaterial
 
 FIRST_PROMPT = """\
 {% if not run.is_continuation -%}
@@ -85,10 +86,11 @@ class Happened(Struct, frozen=True, kw_only=True):
 
 
 class PromptContext(Struct, frozen=True, kw_only=True):
-    """What a turn's prompt, or a template of ``repository`` and ``forge``, can speak of.
+    """What a turn's prompt, or another template of the settings, can speak of.
 
     ``attempt`` counts failures in a row before this run, ``turn_number`` from 1. ``host`` is
     ``local`` or the name of an SSH host. ``answer`` is what the agent said last, as far as it has.
+    ``review`` is what a reviewer judges.
     """
 
     issue: Issue
@@ -101,6 +103,7 @@ class PromptContext(Struct, frozen=True, kw_only=True):
     checkout: Checkout | None = None
     answer: str | None = None
     happened: Happened | None = None
+    review: ReviewMaterial | None = None
 
 
 class Fields(dict[str, Any]):
@@ -176,6 +179,7 @@ def variables_of(context: PromptContext) -> dict[str, Any]:
         "repository": _repository(context.checkout),
         "reaction": _reaction(context.happened),
         "workspace": Fields("workspace", path=context.workspace_path, host=context.host),
+        "review": _review(context.review),
     }
 
 
@@ -199,6 +203,32 @@ def _reaction(happened: Happened | None) -> Fields:
         head=known.head,
         texts=list(known.texts),
         text="\n\n".join(known.texts) or None,
+    )
+
+
+def _review(material: ReviewMaterial | None) -> Fields:
+    known = material or ReviewMaterial(commit="", diff="")
+    return Fields(
+        "review",
+        commit=known.commit or None,
+        diff=known.diff,
+        is_cut=known.is_cut,
+        files=[
+            Fields("a file", path=file.path, added=file.added, removed=file.removed)
+            for file in known.files
+        ],
+        files_omitted=known.files_changed - len(known.files),
+        findings=[
+            Fields(
+                "a finding",
+                severity=finding.severity.value,
+                place=finding.place,
+                path=finding.path or None,
+                line=finding.line,
+                text=finding.text,
+            )
+            for finding in known.findings
+        ],
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Literal
 
 from msgspec import Struct
 
@@ -16,6 +17,9 @@ _FAULT_LIMIT = 600
 _BAD_IN_REF = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]+|\.\.+|@\{|//+")
 _OVERLAP = 16384
 _PIECE = 1 << 20
+
+ClonePurpose = Literal["verify", "review"]
+"""What a clean clone is for."""
 
 
 class RepositoryOptions(Struct, frozen=True, kw_only=True):

@@ -19,6 +19,7 @@ from sortie.model.git_urls import GitUrl
 from sortie.transports import Command, Transport
 from sortie.workspaces.git_values import (
     Changes,
+    ClonePurpose,
     GitAccess,
     Leftovers,
     Moved,
@@ -45,7 +46,6 @@ LARGEST_FILE = 100 * 1024 * 1024
 """Bytes of a file that is committed and pushed; GitHub takes no larger one."""
 
 _MIRRORS = "@repositories"
-_CLEAN = "@verify"
 _ANSWER_LIMIT = 4 * 1024 * 1024
 _COMPLAINT_LIMIT = 2400
 
@@ -60,7 +60,6 @@ class Repository:
         self.mirror = f"{root}/{_MIRRORS}/{name[:80]}-{digest}.git"
         self.url = url
         self.base = options.base or ""
-        self._clean = f"{root}/{_CLEAN}"
         self._root = root
         self.transport = transport
         self._options = options
@@ -206,30 +205,28 @@ class Repository:
         return (await self.run("find a file", arguments, env=env)).strip()
 
     async def clean_clone(
-        self, key: str, commit: str, access: GitAccess, env: Mapping[str, str]
+        self,
+        key: str,
+        commit: str,
+        access: GitAccess,
+        env: Mapping[str, str],
+        purpose: ClonePurpose = "verify",
     ) -> str:
         """Make a clone with nothing in it but a commit, and return its path."""
-        path = f"{self._clean}/{key}"
+        path = f"{self._root}/@{purpose}/{key}"
+        arguments = ("clean", self.mirror, path, self.url.text, commit, *self._extras, *self.who)
         await self.run(
             "make a clean clone",
-            (
-                "clean",
-                self.mirror,
-                path,
-                self.url.text,
-                commit,
-                *self._extras,
-                *self.who,
-            ),
+            arguments,
             env=env,
             access=access,
             limit=NETWORK_LIMIT,
         )
         return path
 
-    async def remove_clean_clone(self, key: str) -> None:
+    async def remove_clean_clone(self, key: str, purpose: ClonePurpose = "verify") -> None:
         """Remove a clean clone."""
-        await self.transport.files.remove_directory(self._clean, key)
+        await self.transport.files.remove_directory(f"{self._root}/@{purpose}", key)
 
     async def push(
         self,

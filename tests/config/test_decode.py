@@ -54,6 +54,7 @@ def test_defaults_are_those_of_the_contract() -> None:
             "no_change": "hold",
         },
         "verify": {"commands": (), "timeout": 600.0, "where": "clean", "rounds": 3},
+        "self_review": None,
         "forge": {
             "kind": "auto",
             "endpoint": None,
@@ -194,7 +195,8 @@ def test_a_key_without_a_value_has_its_default() -> None:
 
 UNKNOWN_TOP = (
     "known: agent, board, budget, db_path, file, forge, history, hooks, isolation, logging, "
-    "polling, repository, robot, server, token_rates, tracker, verify, worker, workspace"
+    "polling, repository, robot, self_review, server, token_rates, tracker, verify, worker, "
+    "workspace"
 )
 
 BAD = {

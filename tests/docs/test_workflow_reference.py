@@ -15,6 +15,7 @@ from sortie.config.json_schema import json_schema
 from sortie.config.overrides import TARGETS
 from sortie.config.references import Lookup
 from sortie.config.reload import needs_restart
+from sortie.config.self_review import SelfReviewSettings
 from sortie.config.settings import Settings, TrackerSettings, WorkspaceSettings
 from sortie.config.values import Frozen
 from sortie.trackers.file import FileSettings
@@ -84,6 +85,7 @@ def settings(tracker_block: str = "file") -> Settings:
     return Settings(
         tracker=TrackerSettings(kind="file"),
         workspace=WorkspaceSettings(root="/w"),
+        self_review=SelfReviewSettings(),
         db_path="/d",
         blocks=blocks,
         tracker_block=tracker_block,

@@ -18,6 +18,7 @@ from sortie.model import (
     TurnOutcome,
     WaitKind,
 )
+from sortie.model.reviews import ReviewVerdict
 from sortie.telemetry import facts as f
 
 RUN = RunId("11111111-2222-3333-4444-555555555555")
@@ -136,6 +137,17 @@ FACTS: tuple[f.Fact, ...] = (
         pull_request="https://forge.example/team/thing/pulls/7",
     ),
     f.CommandVerified(run_id=RUN, command="make test", ok=True, status="exit 0", seconds=2.5),
+    f.ReviewFinished(
+        run_id=RUN,
+        verdict=ReviewVerdict.NONE,
+        commit="0123abc",
+        agent="claude-code",
+        model="opus",
+        round=1,
+        findings=0,
+        seconds=12.5,
+        reason="its answer is not in the form",
+    ),
     f.WorkRescued(issue_identifier="DEMO-1", refs=("refs/sortie/rescue/DEMO-1/run",)),
     f.TransitionCompleted(issue=ISSUE, lifecycle="handoff", state="Review", result="success"),
     f.IssueHandedOff(issue=ISSUE, state="Review"),

@@ -103,6 +103,7 @@ def test_every_fact_has_its_line() -> None:
         ("warning", "hook.completed"),
         ("info", "delivery.advanced"),
         ("info", "command.verified"),
+        ("warning", "review.finished"),
         ("info", "work.rescued"),
         ("info", "issue.moved"),
         ("debug", "issue.handed_off"),

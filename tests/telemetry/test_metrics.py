@@ -46,6 +46,7 @@ COUNTERS = {
     "sortie_tracker_comments_total": ["lifecycle", "result"],
     "sortie_deliveries_total": ["stage"],
     "sortie_verified_commands_total": ["result"],
+    "sortie_self_reviews_total": ["verdict"],
     "sortie_rescues_total": [],
     "sortie_hook_runs_total": ["hook", "result"],
     "sortie_holds_total": ["reason"],

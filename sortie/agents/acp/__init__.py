@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sortie.agents import AgentAdapter, AgentContext
-from sortie.agents.acp.settings import DEFAULT_COMMAND, AcpSettings, warn
+from sortie.agents.acp.settings import DEFAULT_COMMAND, AcpSettings, read_only, warn
 
 if TYPE_CHECKING:
     from sortie.agents.acp.agent import AcpAgent
@@ -29,6 +29,7 @@ ADAPTER = AgentAdapter(
     create=create,
     warn=warn,
     resumes=True,
+    read_only=read_only,
     commands={
         "codex": "codex-acp",
         "codex-acp": "codex-acp",

@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import Struct
 
 from sortie.acp import values
-from sortie.agents.acp.settings import ASK_NOTHING, AcpSettings, Ruling
+from sortie.agents.acp.settings import ALLOW_ALL, ASK_NOTHING, AcpSettings, Ruling
 from sortie.agents.exits import Failure
 from sortie.model import ErrorKind
 
@@ -85,9 +85,6 @@ ASKING_MODES: Mapping[str, Mapping[str, Unasked]] = {
 _OWN = "its command line, environment or configuration gives it leave"
 _NEVER_CHOSEN = frozenset({"plan", "dontAsk"})
 """In these modes an agent does not work, or not on what is allowed."""
-
-ALLOW_ALL = "allow_all"
-"""An option of Copilot: with "on" it asks about nothing, whatever its mode."""
 
 _OPENCODE = "OpenCode"
 _OPENCODE_PERMISSION = "OPENCODE_PERMISSION"

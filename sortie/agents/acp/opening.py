@@ -14,12 +14,12 @@ import sortie
 from sortie.acp import values
 from sortie.acp.events import Initialized, RequestFailed, SessionOpened, SettingTaken
 from sortie.agents import SessionParams
-from sortie.agents.acp.asking import ALLOW_ALL, Asking
+from sortie.agents.acp.asking import Asking
 from sortie.agents.acp.conversations import Conversations
 from sortie.agents.acp.failures import failure_of
 from sortie.agents.acp.process import AgentProcess, Reply
 from sortie.agents.acp.reader import ReaderContext, UpdateReader
-from sortie.agents.acp.settings import AcpSettings
+from sortie.agents.acp.settings import ALLOW_ALL, AcpSettings
 from sortie.agents.acp.usage import model_of
 from sortie.agents.exits import Failure
 from sortie.model import AgentError, ErrorKind

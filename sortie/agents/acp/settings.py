@@ -40,6 +40,9 @@ ASK_NOTHING = frozenset(
 )
 """What modes are called that ask about nothing, whichever agent has them."""
 
+ALLOW_ALL = "allow_all"
+"""An option of Copilot: with "on" it asks about nothing, whatever its mode."""
+
 
 def _kind(value: str) -> str:
     if value != "default" and value not in TOOL_KINDS:
@@ -109,6 +112,17 @@ class AcpSettings(BaseModel):
     resume: StrictBool = True
     start_timeout_ms: Annotated[StrictInt, Field(ge=1000, le=70_000)] = 60_000
     memory_limit_mb: Annotated[StrictInt, Field(ge=0)] = 2000
+
+
+def read_only(settings: AcpSettings) -> AcpSettings:
+    """Return the settings with which everything is refused but reading and searching inside.
+
+    The mode is left to the session, which sets one that asks about what is refused.
+    """
+    options = {key: value for key, value in settings.options.items() if key != ALLOW_ALL}
+    return settings.model_copy(
+        update={"permissions": PermissionRules(), "mode": None, "options": Frozen(options)}
+    )
 
 
 def warn(settings: AcpSettings) -> Sequence[tuple[str, str]]:

@@ -11,6 +11,7 @@ from sortie.agents.claude_code.settings import (
     ENV_NAMES,
     ClaudeCodeSettings,
     check,
+    read_only,
     warn,
 )
 
@@ -47,6 +48,7 @@ ADAPTER = AgentAdapter(
     check=check,
     checks=checks,
     resumes=True,
+    read_only=read_only,
     reports=frozenset({"tokens", "cost"}),
     demo={"permission_mode": "acceptEdits", "allowed_tools": "Bash,Edit,Write"},
 )

@@ -11,7 +11,9 @@ from sortie.agents.claude_code.reader import ClaudeReader
 from sortie.agents.claude_code.settings import (
     CLAUDE_SECRETS,
     DEFAULT_COMMAND,
+    READING_TOOLS,
     ClaudeCodeSettings,
+    ReadingSettings,
 )
 from sortie.agents.claude_code.tokens import TokenLedger
 from sortie.agents.launch import check_workspace, resolve_command
@@ -60,6 +62,8 @@ def _options(settings: ClaudeCodeSettings) -> Iterator[str]:
             yield from (flag, f"{value:.12g}" if isinstance(value, float) else str(value))
     if not settings.session_persistence:
         yield "--no-session-persistence"
+    if isinstance(settings, ReadingSettings):
+        yield from ("--tools", READING_TOOLS, "--setting-sources", "user", "--strict-mcp-config")
 
 
 class _Conversation:

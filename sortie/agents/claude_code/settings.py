@@ -86,6 +86,32 @@ class ClaudeCodeSettings(BaseModel):
     session_persistence: StrictBool = True
 
 
+READING_TOOLS = "Read,Grep,Glob"
+
+
+class ReadingSettings(ClaudeCodeSettings):
+    """With these Claude Code has no other tools than READING_TOOLS, and takes neither settings,
+    hooks nor servers from the files that it reads."""
+
+
+def read_only(settings: ClaudeCodeSettings) -> ReadingSettings:
+    """Return the settings with which a session can only read.
+
+    Its conversation is kept: a second turn goes on with it.
+    """
+    kept = {name: getattr(settings, name) for name in settings.model_fields_set}
+    return ReadingSettings.model_construct(
+        **kept
+        | {
+            "permission_mode": "dontAsk",
+            "allowed_tools": READING_TOOLS,
+            "disallowed_tools": "Bash,Edit,Write,NotebookEdit,WebFetch,WebSearch,Task",
+            "mcp_config": None,
+            "session_persistence": True,
+        }
+    )
+
+
 def warn(settings: ClaudeCodeSettings) -> Iterator[tuple[str, str]]:
     """Yield what ``validate`` should warn about."""
     mode, key = settings.permission_mode, "claude-code.permission_mode"

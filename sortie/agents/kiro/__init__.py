@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from sortie.agents import AgentAdapter, AgentContext, AgentLook
-from sortie.agents.kiro.settings import DEFAULT_COMMAND, KiroSettings, warn
+from sortie.agents.kiro.settings import DEFAULT_COMMAND, KiroSettings, read_only, warn
 from sortie.kiro.headless.arguments import KEY_NAME
 
 if TYPE_CHECKING:
@@ -42,4 +42,5 @@ ADAPTER = AgentAdapter(
     simulators=frozenset({"sortie-kiro-sim", "sortie.kiro.simulator"}),
     demo={"trust_all_tools": True},
     checks=checks,
+    read_only=read_only,
 )

@@ -61,6 +61,20 @@ class KiroSettings(BaseModel):
         )
 
 
+READING_TOOLS = ("read", "grep", "glob")
+"""Tools that change nothing."""
+
+
+def read_only(settings: KiroSettings) -> KiroSettings:
+    """Return the settings with which every tool is refused that does not only read.
+
+    A custom agent may trust tools of its own, so that none is named.
+    """
+    return settings.model_copy(
+        update={"trust_all_tools": False, "trust_tools": READING_TOOLS, "agent": None}
+    )
+
+
 def warn(settings: KiroSettings) -> Sequence[tuple[str, str]]:
     """Return what ``validate`` should warn about."""
     if settings.trust_all_tools or settings.trust_tools:

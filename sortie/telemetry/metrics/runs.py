@@ -8,6 +8,7 @@ from prometheus_client import Counter
 
 from sortie.facts import Fact
 from sortie.model import ErrorKind, HoldReason, RunStatus, Stage, Trigger, TurnOutcome
+from sortie.model.reviews import ReviewVerdict
 from sortie.telemetry import facts
 from sortie.telemetry.metrics.factory import REQUEST_BUCKETS, RUN_BUCKETS, MetricFactory, rise
 
@@ -62,6 +63,11 @@ class RunMetrics:
         )
         self.verifications = make.counter(
             "verified_commands", "Commands of verify.commands that ended.", result=("ok", "failed")
+        )
+        self.self_reviews = make.counter(
+            "self_reviews",
+            "Reviews of work before its pull request, by what they came to.",
+            verdict=tuple(verdict.value for verdict in ReviewVerdict),
         )
         self.rescues = make.counter(
             "rescues", "Workspaces whose unpushed work was kept when they were removed."
@@ -198,6 +204,11 @@ def _(fact: facts.DeliveryAdvanced, to: RunMetrics) -> None:
 @count.register
 def _(fact: facts.CommandVerified, to: RunMetrics) -> None:
     to.verifications.labels("ok" if fact.ok else "failed").inc()
+
+
+@count.register
+def _(fact: facts.ReviewFinished, to: RunMetrics) -> None:
+    to.self_reviews.labels(fact.verdict.value).inc()
 
 
 @count.register

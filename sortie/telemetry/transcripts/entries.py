@@ -10,7 +10,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from sortie.facts import Fact
-from sortie.model.numbers import took
+from sortie.model.numbers import counted, took
 from sortie.telemetry import facts
 
 _encode = json.JSONEncoder(ensure_ascii=False).encode
@@ -32,7 +32,8 @@ class Kind(StrEnum):
 class TranscriptEntry(Struct, frozen=True):
     """Lines that came at once, separated by line feeds; ``at`` is Unix seconds.
 
-    ``ends``: nothing follows in this transcript.
+    ``ends``: nothing follows in this transcript. ``role`` is whose lines they are, None where they
+    are those of the run and its agent.
     """
 
     at: float
@@ -40,6 +41,7 @@ class TranscriptEntry(Struct, frozen=True):
     turn: int | None
     text: str
     ends: bool = False
+    role: str | None = None
 
     @property
     def lines(self) -> int:
@@ -48,13 +50,15 @@ class TranscriptEntry(Struct, frozen=True):
 
 
 class TranscriptLine(Struct, frozen=True, kw_only=True):
-    """One line: its number, which only ever rises, when it came, and in which turn."""
+    """One line: its number, which only ever rises, when it came, and in which turn; ``role`` as in
+    an entry."""
 
     number: int
     at: datetime
     turn: int | None
     kind: Kind
     text: str
+    role: str | None = None
 
 
 def encoded(entry: TranscriptEntry, number: int) -> bytes:
@@ -62,7 +66,8 @@ def encoded(entry: TranscriptEntry, number: int) -> bytes:
     # Written by hand: encoding the text alone costs a quarter of encoding all of it.
     turn = "null" if entry.turn is None else entry.turn
     head = f'{{"line":{number},"at":{entry.at:.3f},"turn":{turn},"kind":"{entry.kind.value}"'
-    return f'{head},"text":{_encode(entry.text)}}}\n'.encode()
+    role = "" if entry.role is None else f',"role":{_encode(entry.role)}'
+    return f'{head}{role},"text":{_encode(entry.text)}}}\n'.encode()
 
 
 def decoded(payload: bytes) -> Iterator[TranscriptLine]:
@@ -72,18 +77,21 @@ def decoded(payload: bytes) -> Iterator[TranscriptLine]:
             document = json.loads(record)
             at = datetime.fromtimestamp(document["at"], UTC)
             kind, turn = Kind(document["kind"]), document["turn"]
+            role = document.get("role")
             first, texts = int(document["line"]), document["text"].split("\n")
         except (KeyError, TypeError, AttributeError, OverflowError, OSError) as error:
             raise ValueError("no entry of a transcript") from error
         for number, text in enumerate(texts, first):
-            yield TranscriptLine(number=number, at=at, turn=turn, kind=kind, text=text)
+            yield TranscriptLine(number=number, at=at, turn=turn, kind=kind, text=text, role=role)
 
 
 def as_text(line: TranscriptLine, visible: Callable[[str], str] = str) -> str:
-    """Return time, turn, kind and text; ``visible`` makes the text harmless where it is shown."""
+    """Return time, turn, kind, role and text; ``visible`` makes the text harmless where it is
+    shown."""
     at = line.at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
     turn = "-" if line.turn is None else str(line.turn)
-    return f"{at} {turn:>3} {line.kind.value:<10} {visible(line.text)}".rstrip()
+    role = "" if line.role is None else f"{visible(line.role)}: "
+    return f"{at} {turn:>3} {line.kind.value:<10} {role}{visible(line.text)}".rstrip()
 
 
 TOOL_INDENT = "    "
@@ -130,6 +138,9 @@ def _run(fact: facts.RunFact) -> str | None:
             return f"work {stage.value}: branch {branch}" + (f", {url}" if url else "")
         case facts.CommandVerified(command=command, status=told, seconds=seconds):
             return f"verified: {command}: {told} after {took(seconds)}"
+        case facts.ReviewFinished(verdict=verdict, commit=commit, findings=count, reason=reason):
+            why = f": {reason}" if reason else ""
+            return f"review of {commit[:12]}: {verdict.words}, {counted(count, 'finding')}{why}"
         case facts.StatusFileRead(word=word, reason=reason):
             return f"the agent left the word {word!r}" + (f": {reason}" if reason else "")
         case facts.RunStopping(reason=reason):

@@ -145,7 +145,8 @@ class TranscriptSink:
             run = self._open.get(fact.run_id)
             if fact.text is not None and run is not None and not run.over:
                 text = bounded(fact.text)
-                self._add(run, TranscriptEntry(self._wall(), Kind.OUTPUT, run.turn, text))
+                entry = TranscriptEntry(self._wall(), Kind.OUTPUT, run.turn, text, role=fact.role)
+                self._add(run, entry)
         elif self._is_kept and isinstance(fact, _ABOUT_RUNS):
             self._take(fact)
 
@@ -161,7 +162,9 @@ class TranscriptSink:
         if entry is not None:
             run.over = isinstance(fact, facts.RunFinished | facts.RunRecovered)
             kind, text = entry
-            self._add(run, TranscriptEntry(self._wall(), kind, run.turn, bounded(text), run.over))
+            role = fact.role if isinstance(fact, RunFact) else None
+            whole = bounded(text)
+            self._add(run, TranscriptEntry(self._wall(), kind, run.turn, whole, run.over, role))
         if isinstance(fact, facts.TurnCompleted):
             run.turn = None
 

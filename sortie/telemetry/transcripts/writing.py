@@ -153,7 +153,7 @@ def _blocks(
     texts = _cleaned(clean, [entry.text for entry in entries])
     for entry, whole in zip(entries, texts, strict=True):
         for text in _pieces(whole):
-            piece = TranscriptEntry(entry.at, entry.kind, entry.turn, text)
+            piece = TranscriptEntry(entry.at, entry.kind, entry.turn, text, role=entry.role)
             block += encoded(piece, line + lines)
             lines += piece.lines
             if len(block) >= WRITTEN_BLOCK and entry is not entries[-1]:

@@ -22,7 +22,9 @@ from sortie.web.deliveries import (
     CommandView,
     DeliveryView,
     EvidenceView,
+    FindingView,
     PullRequestView,
+    ReviewView,
 )
 from sortie.web.issue import (
     BudgetView,
@@ -371,6 +373,23 @@ def delivered(stage: str = "delivered") -> DeliveryView:
             commands=(
                 CommandView(command="make test", ok=True, status="exit 0", seconds=12.3, tail=""),
             ),
+        ),
+        review=ReviewView(
+            commit="0123456789abcdef0123456789abcdef01234567",
+            verdict="request_changes",
+            agent="claude-code",
+            model="<i>model</i>",
+            rounds=2,
+            findings=(
+                FindingView(
+                    severity="must",
+                    path="src/<b>retry</b>.py",
+                    line=3,
+                    text="<script>alert(2)</script> is left over",
+                ),
+            ),
+            omitted=1,
+            reason="",
         ),
         pull_request=PullRequestView(
             number=7,

@@ -10,7 +10,7 @@ from sortie.telemetry import facts
 from sortie.worker.context import RunReporter
 
 
-class DeliveryRecord:
+class WorkRecord:
     """Keeps the delivery of one run; ``recorded`` is what an earlier run has left on disk."""
 
     def __init__(

@@ -1,0 +1,292 @@
+"""A second session judges the work of a run before it is pushed.
+
+Rule 1: it is a fresh conversation in a clone of the commit, which is thrown away; whatever it does
+there, the commit that is delivered is the one that was judged.
+Rule 2: what is no verdict in its form is never told as an approval.
+Rule 3: what it uses is the run's; what it says is marked as its own.
+"""
+
+from __future__ import annotations
+
+import os
+
+import trio
+from msgspec import Struct
+from msgspec.structs import replace
+
+from sortie.agents import Session
+from sortie.config.self_review import SelfReviewSettings
+from sortie.facts import Fact, Phase, RunFact
+from sortie.model import (
+    Delivery,
+    ErrorKind,
+    Finish,
+    Finished,
+    GitError,
+    Issue,
+    ProgramNotFound,
+    RunEnd,
+    TransportError,
+    TurnOutcome,
+    cut,
+)
+from sortie.model.numbers import seconds_text
+from sortie.model.reviews import ReviewVerdict, SelfReview
+from sortie.model.texts import NOT_ON_A_LINE
+from sortie.resources import shortage_behind
+from sortie.scheduler import Event
+from sortie.scheduler import events as ev
+from sortie.telemetry import facts
+from sortie.worker.activity import RunActivity
+from sortie.worker.context import (
+    Assignment,
+    RemoteRepository,
+    ReviewerAgent,
+    RunContext,
+    RunReporter,
+    RunScopes,
+)
+from sortie.worker.environment import RunEnvironment
+from sortie.worker.outcome import Abandoned, host_error_behind
+from sortie.worker.review_answers import AnsweredVerdict, verdict_in
+from sortie.worker.session import SessionLifetime
+from sortie.worker.turn import take_turn
+from sortie.worker.turn_events import TurnRequest
+from sortie.worker.usage import RunUsage
+from sortie.workflow.prompts import Checkout, Prompt, PromptContext
+from sortie.workflow.renderer import render
+from sortie.workflow.review_prompt import (
+    ANSWER_FORM,
+    REVIEW_PROMPT,
+    ReviewMaterial,
+    cut_diff,
+    form_again,
+)
+from sortie.workspaces import Workspace
+
+REVIEWER = "reviewer"
+"""The role under which facts about the second session are told."""
+
+TURNS = 2
+"""Turns of a review: the second asks again for a verdict in its form."""
+
+REVIEW_ANSWER_LIMIT = 256 * 1024
+"""Characters of a reviewer's message that are read."""
+
+REASON_SHOWN = 500
+
+
+class ReviewTools(Struct, frozen=True):
+    """What a review needs of its run."""
+
+    job: Assignment
+    context: RunContext
+    reporter: RunReporter
+    scopes: RunScopes
+    usage: RunUsage
+
+
+class SelfReviewer:
+    """Judges the commits of one run by ``settings``."""
+
+    def __init__(
+        self,
+        tools: ReviewTools,
+        remote: RemoteRepository,
+        agent: ReviewerAgent,
+        settings: SelfReviewSettings,
+    ) -> None:
+        self._tools = tools
+        self._remote = remote
+        self._agent = agent
+        self._settings = settings
+
+    async def review(
+        self, workspace: Workspace, delivery: Delivery, issue: Issue, rounds: int
+    ) -> SelfReview:
+        """Judge the commit of a delivery; ``rounds`` is how often the agent was sent back.
+
+        Raises what git and templates raise, and Abandoned where the host is lost.
+        """
+        tools, began, head = self._tools, trio.current_time(), delivery.head
+        assert head is not None
+        tools.reporter.enter(tools.job.run_id, Phase.REVIEW)
+        repository = self._remote.at(os.path.dirname(workspace.path))
+        env = RunEnvironment(tools.job, tools.context, workspace).for_git()
+        try:
+            access = await self._remote.access()
+            path = await repository.clean_clone(workspace.key, head, access, env, "review")
+            clone = Workspace(path=path, key=workspace.key, created=True, host=workspace.host)
+            limit = self._settings.max_diff_bytes
+            diff = await repository.diff(head, env, limit + 1)
+            prompt = await self._prompt(clone, delivery, issue, *cut_diff(diff, limit))
+            told = await self._told(clone, prompt)
+        finally:
+            with trio.CancelScope(shield=True):
+                await repository.remove_clean_clone(workspace.key, "review")
+        if (await repository.changes(head, env)).tree != delivery.tree:
+            raise GitError(f"commit {head} is not what it was before its review")
+        review = _review_of(told, self._agent, head, rounds)
+        tools.reporter.enter(tools.job.run_id, Phase.DELIVERY)
+        tools.reporter.publish(
+            facts.ReviewFinished(
+                run_id=tools.job.run_id,
+                verdict=review.verdict,
+                commit=head,
+                agent=review.agent,
+                model=review.model,
+                round=rounds + 1,
+                findings=len(review.findings) + review.omitted,
+                seconds=trio.current_time() - began,
+                reason=review.reason,
+            )
+        )
+        return review
+
+    async def _prompt(
+        self, clone: Workspace, delivery: Delivery, issue: Issue, diff: str, is_cut: bool
+    ) -> str:
+        context, known = self._tools.context, delivery.review
+        material = ReviewMaterial(
+            commit=delivery.head or "",
+            diff=context.redact(diff),
+            is_cut=is_cut,
+            files=delivery.files,
+            files_changed=delivery.files_changed,
+            findings=() if known is None else known.findings,
+        )
+        values = PromptContext(
+            issue=issue,
+            attempt=self._tools.job.attempt,
+            turn_number=1,
+            max_turns=TURNS,
+            is_continuation=False,
+            workspace_path=clone.path,
+            host=clone.host,
+            checkout=Checkout(branch=delivery.branch, base=delivery.base, behind=delivery.behind),
+            review=material,
+        )
+        source = self._settings.prompt or REVIEW_PROMPT
+        template = Prompt(source=source, path=context.workflow, key="self_review.prompt")
+        return f"{await render(template, values)}\n\n{ANSWER_FORM}"
+
+    async def _told(self, clone: Workspace, prompt: str) -> AnsweredVerdict | str:
+        """Return the verdict, or why there is none. Raises Abandoned where the host is lost."""
+        tools = self._tools
+        context = _context_of(tools.context, self._agent)
+        conversation = ReviewConversation(tools, context, clone.path, prompt)
+        job = replace(tools.job, resume=None)
+        lifetime = SessionLifetime(job, context, conversation.reporter, tools.scopes)
+        env = RunEnvironment(job, context, clone).for_reviewer()
+        with trio.move_on_after(self._settings.timeout) as limit, tools.usage.other_session():
+            try:
+                await lifetime.run(clone, env, conversation.held)
+            except Abandoned as exc:
+                if _is_of_host(exc):
+                    raise
+                return f"there is no session: {exc}"
+        if limit.cancelled_caught and isinstance(conversation.told, str):
+            return (
+                "it took longer than self_review.timeout_ms"
+                f" ({seconds_text(self._settings.timeout)})"
+            )
+        return conversation.told
+
+
+class ReviewConversation:
+    """What is said with a reviewer, turn by turn; ``told`` is what came of it."""
+
+    def __init__(self, tools: ReviewTools, context: RunContext, path: str, prompt: str) -> None:
+        self._tools = tools
+        self._context = context
+        self._path = path
+        self._prompt = prompt
+        self.reporter = _reporter_of(tools.reporter)
+        self.told: AnsweredVerdict | str = "it was not asked"
+
+    async def held(self, session: Session) -> RunEnd:
+        """Ask for a verdict, and once more where it is in no form that can be read."""
+        prompt = self._prompt
+        for number in range(1, TURNS + 1):
+            activity = RunActivity(self._path, REVIEW_ANSWER_LIMIT)
+            turn = TurnRequest(
+                job=self._tools.job,
+                number=number,
+                prompt=prompt,
+                context=self._context,
+                reporter=self.reporter,
+                usage=self._tools.usage,
+                activity=activity,
+            )
+            end = await take_turn(turn, session)
+            result = end.result
+            if result.outcome is not TurnOutcome.COMPLETED:
+                kind, message = result.error_kind or ErrorKind.TURN_FAILED, result.message or ""
+                if end.error is not None and _is_of_machine(end.error):
+                    raise Abandoned(kind, message) from end.error
+                self.told = f"its turn {result.outcome.value}: {kind.value}: {message}"
+                break
+            told = verdict_in(activity.answer or "", self._context.redact)
+            if not isinstance(told, str):
+                self.told = told
+                break
+            self.told, prompt = f"its answer is not in the form: {told}", form_again(told)
+        return Finished(finish=Finish.DONE)
+
+
+def _context_of(context: RunContext, reviewer: ReviewerAgent) -> RunContext:
+    """Return the tools of the second session."""
+    settings = context.settings
+    agent = settings.agent.model_copy(update={"kind": reviewer.kind, "max_turns": TURNS})
+    return replace(
+        context,
+        settings=settings.model_copy(update={"agent": agent}),
+        agent=reviewer.agent,
+        handed_over=reviewer.handed_over,
+        resumes=False,
+    )
+
+
+def _reporter_of(reporter: RunReporter) -> RunReporter:
+    """Return a reporter that marks facts as the reviewer's, and keeps back what would be taken for
+    the run's own: the id of its session, and what its agent has done."""
+
+    def publish(fact: Fact) -> None:
+        if isinstance(fact, facts.AgentLaunched):
+            fact = replace(fact, seconds_since_fetch=None)
+        reporter.publish(replace(fact, role=REVIEWER) if isinstance(fact, RunFact) else fact)
+
+    def tell(event: Event) -> None:
+        if not isinstance(event, ev.AgentSessionKnown | ev.AgentActed):
+            reporter.tell(event)
+
+    return replace(reporter, publish=publish, tell=tell)
+
+
+def _is_of_host(error: Abandoned) -> bool:
+    """Tell whether no session was had, or a session was lost, for want of the machine."""
+    cause = error.__cause__
+    if cause is None:
+        return False
+    left = isinstance(cause, TransportError) and not isinstance(cause, ProgramNotFound)
+    return left or _is_of_machine(cause)
+
+
+def _is_of_machine(error: BaseException) -> bool:
+    return host_error_behind(error) is not None or shortage_behind(error) is not None
+
+
+def _review_of(
+    told: AnsweredVerdict | str, reviewer: ReviewerAgent, commit: str, rounds: int
+) -> SelfReview:
+    review = SelfReview(
+        commit=commit,
+        verdict=ReviewVerdict.NONE,
+        agent=reviewer.kind,
+        model=reviewer.model,
+        rounds=rounds,
+    )
+    if isinstance(told, str):
+        line = " ".join(NOT_ON_A_LINE.sub(" ", told).split())
+        return replace(review, reason=cut(line, REASON_SHOWN))
+    return replace(review, verdict=told.verdict, findings=told.findings, omitted=told.omitted)
