@@ -254,11 +254,11 @@ def _workspace(
     """Return the settings for workspaces, and where these are on hosts."""
     if not isinstance(written, WrittenWorkspace):
         written = WrittenWorkspace()
-    kept = written.keep_unpushed_days
+    kept = written.model_dump(exclude={"root"})
     if written.root is not None:
         remotely = decode_block(("workspace",), _WrittenRemotely, context, Report(document))
         assert isinstance(remotely, _WrittenRemotely)  # it was good for this machine
-        here = WorkspaceSettings(root=written.root, keep_unpushed_days=kept)
+        here = WorkspaceSettings(root=written.root, **kept)
         return here, remotely.root or written.root
     path, state = ("workspace", "root"), context.state_directory()
     if state is None:
@@ -268,7 +268,7 @@ def _workspace(
         return None, ""
     digest = sha256(context.identity.encode("utf-8", "surrogateescape")).hexdigest()
     below = f"sortie/workspaces/{digest[:16]}"
-    here = WorkspaceSettings(root=str(state / below), keep_unpushed_days=kept)
+    here = WorkspaceSettings(root=str(state / below), **kept)
     return here, f"~/.local/state/{below}"
 
 

@@ -186,6 +186,17 @@ server: {port: 7678}
     assert settings.server.port_given
 
 
+@pytest.mark.parametrize("root", ["", "root: /w, "])
+def test_every_key_of_the_workspace_counts(root: str) -> None:
+    """Beside a root that is given, and beside its default."""
+    kept = {"keep_unpushed_days": 2, "keep_rescued_days": 3, "max_bytes": 5, "max_bytes_each": 7}
+    keys = ", ".join(f"{key}: {value}" for key, value in kept.items())
+
+    settings = settings_of(f"{GOOD}workspace: {{{root}{keys}}}\n")
+
+    assert settings.workspace.model_dump(exclude={"root"}) == kept
+
+
 def test_a_key_without_a_value_has_its_default() -> None:
     """Null says nothing, in a block as well as in a key."""
     settings = settings_of(GOOD + "hooks:\nagent: {max_turns: }\ndb_path:\n")
