@@ -28,7 +28,7 @@ from sortie.config.settings import (
     WorkspaceSettings,
 )
 from sortie.config.token_rates import TokenRate
-from sortie.config.values import Block, HostPathText, PathText, choice, whole
+from sortie.config.values import HostPathText, PathText, choice, whole
 from sortie.documents import Node
 from sortie.model import Problem
 
