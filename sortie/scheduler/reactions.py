@@ -32,7 +32,7 @@ SHOWN = 30
 _COMMAND = re.compile(r"\s*/sortie[ \t]+(fix|stop|retry)\b[ \t]*(.*)", re.DOTALL)
 
 
-class Command(Struct, frozen=True):
+class AskedFor(Struct, frozen=True):
     """What somebody asks for in a comment."""
 
     word: Literal["fix", "stop", "retry"]
@@ -102,7 +102,7 @@ def causes_of(
 
 def commands_in(
     watch: Watch, seen: PullRequestState, writers: frozenset[str], settings: ReactionsSettings
-) -> Iterator[Command]:
+) -> Iterator[AskedFor]:
     """Yield what people ask for in comments, and was not obeyed yet."""
     if settings.commands is None:
         return
@@ -112,7 +112,7 @@ def commands_in(
             continue
         if is_heard(note.author, settings.commands.authors, writers, bot=note.bot, bots=()):
             word: Literal["fix", "stop", "retry"] = found[1]  # type: ignore[assignment]
-            yield Command(word, note)
+            yield AskedFor(word, note)
 
 
 def _has_failed(check: HeadCheck, names: tuple[str, ...]) -> bool:
@@ -137,14 +137,16 @@ def is_heard(
     return authors == "anyone" or author in writers
 
 
-class Call(Struct, frozen=True, kw_only=True):
+class CalledFor(Struct, frozen=True, kw_only=True):
     """What the causes call for: a reaction, unless there were enough of one kind."""
 
     reaction: Reaction | None = None
     exhausted: ReactionKind | None = None
 
 
-def call_for(watch: Watch, head: str | None, causes: Causes, settings: ReactionsSettings) -> Call:
+def call_for(
+    watch: Watch, head: str | None, causes: Causes, settings: ReactionsSettings
+) -> CalledFor:
     """Return the reaction that answers all causes together."""
     found: dict[ReactionKind, tuple[str, ...]] = {
         ReactionKind.CONFLICTS: tuple(causes.conflicts),
@@ -155,10 +157,10 @@ def call_for(watch: Watch, head: str | None, causes: Causes, settings: Reactions
     kinds = tuple(kind for kind, names in found.items() if names)
     for kind in kinds:
         if watch.runs.get(kind, 0) >= _most(kind, settings):
-            return Call(exhausted=kind)
+            return CalledFor(exhausted=kind)
     if not kinds:
-        return Call()
-    return Call(
+        return CalledFor()
+    return CalledFor(
         reaction=Reaction(
             kinds=kinds,
             causes=tuple(name for names in found.values() for name in names),

@@ -100,6 +100,8 @@ class RunDelivery:
         """Fetch the repository, and have the branch checked out. Raises Abandoned."""
         with delivery_needed(ErrorKind.WORKSPACE_ERROR):
             env, access = self._environment.for_git(), await self._remote.access()
+            if self._job.reaction is not None:  # what has happened is at the remote, just now
+                self._repository.forget_fetch()
             await self._repository.fetch(access, env)
             branch = await self._words.branch()
             if branch == self._repository.base:

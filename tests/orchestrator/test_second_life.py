@@ -27,6 +27,7 @@ from sortie.scheduler.claims import HandingOff, Held, Waiting
 from sortie.scheduler.usage_limits import UsageLimit
 from tests.orchestrator.test_recovery import Heir, begun
 from tests.store.records import a_delivery, delivery
+from tests.store.watches import a_watch
 from tests.worker.rig import issue
 
 TOLD_LATER = {"day", "spent_today"}
@@ -76,6 +77,9 @@ LEFT: list[Record] = [
     rec.RecordHold(
         issue=issue("kept"), reason=HoldReason.OPERATOR, detail="", baseline_final=False, again=True
     ),
+    rec.RecordWatch(issue=issue("seen"), watch=a_watch()),
+    rec.RecordWatch(issue=issue("unseen"), watch=a_watch()),
+    rec.ForgetWatch(issue_id=IssueId("unseen")),
     rec.RecordCrash(issue=issue("crashed")),
     rec.RecordLimit(account="kiro x", message="enough", delay=600.0, resets_at=RESETS_AT, times=3),
     rec.RecordPause(paused=True),
@@ -120,6 +124,7 @@ async def test_all_that_is_recorded_is_remembered(clock: MockClock) -> None:
         since=now,
         baseline_final=False,
     )
+    assert memory.watches == ((issue("seen"), a_watch()),)
     assert memory.limits == (
         UsageLimit(
             account="kiro x",
