@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from sortie.facts.fact import Fact, Level, fact
+from collections.abc import Iterable
+
+from sortie.facts.fact import Fact, Level, LogLine, RecurringFailures, fact, line
 from sortie.model import Issue
 
 
@@ -23,6 +25,23 @@ class WatchEnded(Fact, frozen=True, kw_only=True):
     pull_request: str
     result: str
     reason: str
+
+
+@fact("pull_requests.seen", "debug")
+class PullRequestsLookedAt(Fact, frozen=True, kw_only=True):
+    """Watched pull requests were looked at; ``error`` is why none could be seen."""
+
+    count: int
+    seconds: float
+    error: str | None
+
+    def log_lines(self, failures: RecurringFailures, /) -> Iterable[LogLine]:
+        if self.error is not None:
+            failed = line("warning", "pull_requests.unseen", error=self.error)
+            return [failures.count("forge", failed, self.error)]
+        again = line("info", "pull_requests.seen_again")
+        shown = {"count": self.count, "seconds": round(self.seconds, 3)}
+        return [line("debug", self.event, **shown), *failures.end("forge", again)]
 
 
 @fact("reaction.planned", "info")

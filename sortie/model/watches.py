@@ -44,9 +44,10 @@ class Reaction(Struct, frozen=True, kw_only=True):
 
 
 class ThreadReply(Struct, frozen=True, kw_only=True, tag="reply"):
-    """An answer in a review thread, made once for its key."""
+    """An answer in a review thread, made once for its key; of the notes the first is there,
+    without its text."""
 
-    thread: str
+    thread: ReviewThread
     body: str
     key: str
 

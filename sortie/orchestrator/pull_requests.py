@@ -11,6 +11,7 @@ import re
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 
+import trio
 from msgspec.structs import replace
 
 from sortie.config.reactions import ReactionsSettings
@@ -18,6 +19,7 @@ from sortie.forges import Forge
 from sortie.model import (
     LOCAL,
     Issue,
+    IssueId,
     LostAnswer,
     PullRequest,
     TrackerError,
@@ -72,24 +74,25 @@ def _settings(context: OrchestratorContext) -> ReactionsSettings:
 
 async def look(context: OrchestratorContext, question: do.LookAtPullRequests, tell: Tell) -> None:
     """Look at pull requests and report how they stand."""
-    asked = frozenset(question.pull_requests)
+    asked, began = frozenset(question.pull_requests), trio.current_time()
+    pause, error = 0.0, None
+    seen: dict[IssueId, PullRequestState] = {}
+    writers: frozenset[str] = frozenset()
     try:
         found, writers = await _seen(context, tuple(question.pull_requests.values()))
+        seen = {
+            issue_id: found[request.id]
+            for issue_id, request in question.pull_requests.items()
+            if request.id in found
+        }
     except TrackerError as exc:
-        pause = exc.retry_after or 0.0
-        tell(ev.PullRequestsSeen(question.token, asked, {}, error=str(exc), pause=pause))
-        return
+        pause, error = exc.retry_after or 0.0, str(exc)
     except Exception as exc:  # the edge: an adapter may have bugs
         context.publish(facts.AdapterCrashed(where="look", traceback=traceback.format_exc()))
         error = f"the look crashed: {type(exc).__name__}"
-        tell(ev.PullRequestsSeen(question.token, asked, {}, error=error))
-        return
-    seen = {
-        issue_id: found[request.id]
-        for issue_id, request in question.pull_requests.items()
-        if request.id in found
-    }
-    tell(ev.PullRequestsSeen(question.token, asked, seen, writers))
+    seconds = trio.current_time() - began
+    context.publish(facts.PullRequestsLookedAt(count=len(asked), seconds=seconds, error=error))
+    tell(ev.PullRequestsSeen(question.token, asked, seen, writers, error, pause))
 
 
 async def _seen(
@@ -111,7 +114,8 @@ def tidied(state: PullRequestState, redact: Callable[[str], str]) -> PullRequest
         return replace(one, own=_OURS.search(one.body) is not None, body=clean(one.body, redact))
 
     def thread(one: ReviewThread) -> ReviewThread:
-        return replace(one, notes=tuple(map(note, one.notes[-NOTES_SHOWN:])))
+        kept = (*one.notes[:1], *one.notes[1:][-NOTES_SHOWN:])  # a reply is to the first
+        return replace(one, notes=tuple(map(note, kept)))
 
     def review(one: Review) -> Review:
         return replace(one, body=clean(one.body, redact))
@@ -169,7 +173,7 @@ async def _done(
     forge = _forge(context)
     match errand:
         case ThreadReply(thread=thread, body=body, key=key):
-            await forge.reply(request, ReviewThread(id=thread), body, key)
+            await forge.reply(request, thread, body, key)
         case PullRequestComment(body=body, key=key):
             await forge.comment(request, body, key)
         case Acknowledgement(note=note):

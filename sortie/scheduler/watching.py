@@ -18,7 +18,7 @@ from sortie.model import (
     RunReport,
     cut,
 )
-from sortie.model.pull_requests import CheckState, PullRequestState
+from sortie.model.pull_requests import CheckState, PullRequestState, ReviewThread
 from sortie.model.watches import (
     HEADS_KEPT,
     BranchDeletion,
@@ -92,7 +92,7 @@ def _answered(
     body = f"{done}\n\n{quoted}" if quoted else done
     key = f"{watched.watch.pull_request.id}:{reaction.head}:{reaction.causes[-1]}"
     errands: list[Errand] = [
-        ThreadReply(thread=thread.id, body=body, key=f"{key}:{thread.id}")
+        ThreadReply(thread=_first_note_of(thread), body=body, key=f"{key}:{thread.id}")
         for thread in reaction.threads
     ]
     if reaction.comments or reaction.labelled or (not moved and not reaction.threads):
@@ -103,6 +103,10 @@ def _answered(
         replace(watched.watch, reaction=None, errands=(*watched.watch.errands, *errands)),
     )
     reaction_ended(state, watched, reaction, "changed" if moved else "unchanged")
+
+
+def _first_note_of(thread: ReviewThread) -> ReviewThread:
+    return replace(thread, notes=tuple(replace(note, body="") for note in thread.notes[:1]))
 
 
 def watch_due(state: SchedulerState, now: float) -> None:

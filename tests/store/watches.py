@@ -58,7 +58,7 @@ def a_watch() -> Watch:
             labelled=True,
         ),
         errands=(
-            ThreadReply(thread="t", body="So.", key="k:t"),
+            ThreadReply(thread=ReviewThread(id="t", notes=(NOTE,)), body="So.", key="k:t"),
             PullRequestComment(body="So.", key="k"),
             Acknowledgement(note=NOTE),
             LabelChange(add=("needs-human",), remove=("sortie:fix",)),

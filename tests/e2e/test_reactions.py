@@ -1,0 +1,225 @@
+"""From a pull request to its merge: checks, reviews, conflicts, commands, and who may say what."""
+
+from __future__ import annotations
+
+import random
+import signal
+from collections.abc import Iterator
+
+import pytest
+import trio
+
+from tests.e2e.conftest import Start
+from tests.e2e.place import Place
+from tests.e2e.reviewed import Reviewed, reviewed_place
+from tests.forges.service import KINDS, TOKEN
+from tests.workspaces.remotes import git
+
+
+@pytest.fixture(params=KINDS)
+def reviewed(request: pytest.FixtureRequest, place: Place) -> Iterator[Reviewed]:
+    """A place on a forge of each kind."""
+    with reviewed_place(place, request.param) as found:
+        yield found
+
+
+async def story(reviewed: Reviewed, name: str = "T-1") -> None:
+    """Be CI and the people, from the first head to the merge."""
+    service = reviewed.service
+    request = await reviewed.opened(name)
+    number, first = request.number, reviewed.head(name)
+
+    service.set_check(request.branch, "ci", "failure", log=b"line 3: expected 4\n")
+    await reviewed.until(lambda: reviewed.head(name) != first)
+    second = reviewed.head(name)
+    assert git(reviewed.bare, "show", f"{second}:{name}.txt") == f"{name} mended"
+    service.set_check(second, "ci", "success")
+
+    if service.kind != "gitea":  # its API tells of no thread
+        one = service.start_thread(number, "ann", f"{name}.txt", 1, "Rename it")
+        other = service.start_thread(number, "bob", f"{name}.txt", 1, "And say why")
+        await reviewed.until(lambda: len(one.notes) == 2 and len(other.notes) == 2)
+        third = reviewed.head(name)
+        assert third != second
+        assert third in one.notes[1].body
+        assert third in other.notes[1].body
+        service.resolve(number, one)
+        service.resolve(number, other)
+    else:
+        service.review(number, "ann", "changes_requested", "Rename it")
+        await reviewed.until(lambda: reviewed.head(name) != second)
+        third = reviewed.head(name)
+    service.set_check(third, "ci", "success")
+
+    reviewed.push_to_main(f"{name}.txt", "somebody else's\n")
+    await reviewed.until(lambda: reviewed.head(name) != third)
+    fourth = reviewed.head(name)
+    service.set_check(fourth, "ci", "success")
+    reviewed.approve(name)
+
+
+async def merged(reviewed: Reviewed, names: list[str]) -> None:
+    """Wait until all is merged and gone, and be CI meanwhile."""
+
+    def all_done() -> bool:
+        for name in names:
+            head = git(reviewed.bare, "rev-parse", "-q", "--verify", f"sortie/{name}", ok=False)
+            known = {(c.commit, c.name) for c in reviewed.service.made}
+            if head and (head, "ci") not in known:
+                reviewed.service.set_check(head, "ci", "success")
+        return all(
+            reviewed.place.state_of(name) == "Done"
+            and reviewed.request(name).state == "merged"
+            and not (reviewed.place.workspaces / name).exists()
+            for name in names
+        )
+
+    await reviewed.until(all_done, within=180)
+
+
+async def test_a_pull_request_is_led_to_its_merge(reviewed: Reviewed, start: Start) -> None:
+    """A failing check, a review with two threads, a conflict, an approval, the merge."""
+    reviewed.place.add_issue("T-1")
+
+    async with start(FORGE_TOKEN=TOKEN) as daemon:
+        await story(reviewed)
+        await merged(reviewed, ["T-1"])
+        log = str(daemon.log)
+
+    told = reviewed.prompts("T-1")
+    if reviewed.service.kind != "gitea":
+        assert "> line 3: expected 4" in told[1]
+    assert "Rename it" in told[2]
+    assert "T-1.txt" in told[3]
+    assert len(reviewed.service.requests) == 1
+    assert git(reviewed.bare, "rev-parse", "-q", "--verify", "sortie/T-1", ok=False) == ""
+    assert TOKEN not in log
+    runs = await reviewed.place.history()
+    assert [run["status"] for run in runs] == ["succeeded"] * 4
+
+
+async def test_a_train_merges_one_after_another(reviewed: Reviewed, start: Start) -> None:
+    """Five of one base: each with the ones before it in it, and checked so."""
+    names = [f"T-{number}" for number in range(1, 6)]
+    for name in names:
+        reviewed.place.add_issue(name)
+
+    async with start(FORGE_TOKEN=TOKEN):
+        for name in names:
+            request = await reviewed.opened(name)
+            reviewed.service.set_check(request.branch, "ci", "success")
+        for name in names:
+            reviewed.approve(name)
+        await merged(reviewed, names)
+
+    files = git(reviewed.bare, "ls-tree", "--name-only", "main").split()
+    assert {f"{name}.txt" for name in names} <= set(files)
+    checked = {c.commit for c in reviewed.service.made if c.state == "success"}
+    merges = {one.seen for one in reviewed.service.requests}
+    assert merges <= checked
+    assert all(len(reviewed.prompts(name)) == 1 for name in names)
+
+
+async def test_who_has_no_right_to_it_causes_nothing(reviewed: Reviewed, start: Start) -> None:
+    """No stranger, no program that is not named, and not Sortie itself; and what they write is
+    run by nobody."""
+    service = reviewed.service
+    reviewed.place.add_issue("T-1")
+    trap = reviewed.place.root / "trapped"
+    evil = f"/sortie fix $(touch {trap}) `touch {trap}` {{{{ 7 * 191 }}}} --upload-pack=x"
+
+    async with start(FORGE_TOKEN=TOKEN) as daemon:
+        request = await reviewed.opened("T-1")
+        service.set_check(request.branch, "ci", "success")
+        service.add_comment(1, "mallory", evil)
+        service.review(1, "mallory", "changes_requested", evil)
+        if service.kind == "github":  # the others' API does not tell who is a program
+            service.add_comment(1, "ann", "/sortie fix it", bot=True)
+        service.add_comment(1, "ann", "/sortie fix it\n\n<!-- sortie:a:b -->")
+        if service.kind != "gitea":
+            service.start_thread(1, "mallory", "T-1.txt", 1, evil)
+        for _ in range(4):
+            await trio.sleep(1)
+        assert len(reviewed.prompts("T-1")) == 1
+        service.add_comment(1, "ann", evil)
+        await reviewed.until(lambda: len(reviewed.prompts("T-1")) == 2)
+        await daemon.line("reaction.ended", result="unchanged")
+        await reviewed.until(lambda: "No commit was made" in request.comments[-1].body)
+        await trio.sleep(3)
+
+    assert len(reviewed.prompts("T-1")) == 2
+    assert "{{ 7 * 191 }}" in reviewed.prompts("T-1")[1]
+    assert not trap.exists()
+
+
+async def test_enough_runs_are_enough(reviewed: Reviewed, start: Start) -> None:
+    """The issue is held and labelled, and a person is called; their word gives the runs back."""
+    service = reviewed.service
+    reviewed.write(reactions={"checks": {"max_runs": 1}})
+    reviewed.place.add_issue("T-1")
+
+    async with start(FORGE_TOKEN=TOKEN) as daemon:
+        request = await reviewed.opened("T-1")
+        service.set_check(request.branch, "ci", "failure")
+        first = reviewed.head("T-1")
+        await reviewed.until(lambda: reviewed.head("T-1") != first)
+        service.set_check(reviewed.head("T-1"), "ci", "failure")
+        await daemon.line("issue.held", reason="reaction_exhausted")
+        await reviewed.until(lambda: "needs-human" in request.labels)
+        await reviewed.until(lambda: "A person is needed" in request.comments[-1].body)
+        service.add_comment(1, "ann", "/sortie retry")
+        await reviewed.until(lambda: len(reviewed.prompts("T-1")) == 3)
+        await reviewed.until(lambda: "needs-human" not in request.labels)
+
+
+STEPS = (
+    ("watch.began", {}),
+    ("reaction.planned", {}),
+    ("delivery.advanced", {"stage": "proven"}),
+    ("delivery.advanced", {"stage": "pushed"}),
+    ("delivery.advanced", {"stage": "delivered"}),
+    ("reaction.ended", {}),
+    ("issue.moved", {"lifecycle": "handoff"}),
+    ("run.started", {}),
+    ("turn.completed", {}),
+    ("merge.attempted", {}),
+    ("watch.ended", {}),
+)
+
+
+@pytest.mark.parametrize("kills", [5, pytest.param(33, marks=pytest.mark.full)])
+async def test_a_kill_at_any_step_answers_nothing_twice(
+    reviewed: Reviewed, start: Start, kills: int
+) -> None:
+    """One pull request, one reply in each thread, one merge; and the story has its end."""
+    luck = random.Random(kills)
+    steps = [STEPS[number % len(STEPS)] for number in range(kills)]
+    luck.shuffle(steps)
+    reviewed.place.add_issue("T-1")
+    told = trio.Event()
+
+    async def tell_it() -> None:
+        await story(reviewed)
+        told.set()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(tell_it)
+        for event, fields in steps:
+            async with start(FORGE_TOKEN=TOKEN) as daemon:
+                with trio.move_on_after(10):
+                    await daemon.line(event, **fields)
+                    await trio.sleep(luck.choice((0.0, 0.0, 0.02, 0.1)))
+                daemon.signal(signal.SIGKILL)
+                await daemon.exit_code()
+        async with start(FORGE_TOKEN=TOKEN) as daemon:
+            with trio.fail_after(240):
+                await told.wait()
+            await merged(reviewed, ["T-1"])
+
+    (request,) = reviewed.service.requests
+    for thread in request.threads:
+        assert len(thread.notes) == 2, thread
+    bodies = [remark.body for remark in request.comments]
+    assert len(bodies) == len(set(bodies))
+    subjects = git(reviewed.bare, "log", "--format=%s", "main").splitlines()
+    assert sum("(#1)" in subject for subject in subjects) == 1
