@@ -16,7 +16,7 @@ from sortie.http.client import HttpClient, segment
 from sortie.http.comments import OnceOnly, is_marked, marked
 from sortie.http.json_values import mapping_of, text_of, word_of
 from sortie.http.pages import next_link, walk
-from sortie.http.requests import HttpRequest
+from sortie.http.requests import HttpRequest, error_text_in_json
 from sortie.model import PullRequest, RateBudget, TrackerError, TrackerErrorKind
 from sortie.model.checks import Check, CheckResult, passed
 from sortie.telemetry.log.structlog_alone import structlog
@@ -29,7 +29,7 @@ PERMISSION_LIFE = 300.0
 _MOST_PEOPLE = 1000
 
 _MISSING = frozenset({404})
-_NO_LOG = frozenset({404, 410})
+_NO_LOG = frozenset({403, 404, 410})
 
 
 class HttpForge(Forge):
@@ -159,8 +159,21 @@ class HttpForge(Forge):
 
     async def log_at(self, path: str, what: str) -> bytes:
         """Return the end of a log, b"" where there is none."""
-        answer = await self.ask(path, what, tail=LOG_BYTES, follow=True, wanted=_NO_LOG)
+        question = self.ask(path, what, tail=LOG_BYTES, follow=True, wanted=_NO_LOG)
+        answer = self.permitted(await question, what)
         return answer.content if answer.ok else b""
+
+    def permitted(self, answer: HttpAnswer, what: str) -> HttpAnswer:
+        """Return an answer. Raises TrackerError (PERMISSION) for a refusal that is about one thing,
+        and tells nothing about the credential in general."""
+        if answer.status == 403:
+            raise self.refused(TrackerErrorKind.PERMISSION, what, answer)
+        return answer
+
+    def refused(self, kind: TrackerErrorKind, what: str, answer: HttpAnswer) -> TrackerError:
+        """Return an answer that was wanted, and is a refusal, as an error."""
+        request = HttpRequest(path=self.root, what=what)
+        return self.client.error(kind, request, error_text_in_json(answer))
 
     def budgets(self) -> Sequence[RateBudget]:
         """Return what the last answers said of limits."""

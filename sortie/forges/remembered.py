@@ -1,9 +1,10 @@
 """How pull requests stood when they were read whole, for as long as the forge shows no change.
 
-Rule 1: what is not settled is never believed: a check that is pending, conflicts that are being
-computed, a head that came up only lately and whose checks may still register. A check that has
-failed may be made again by somebody, and is looked at after a while.
+Rule 1: checks that may change unseen are read each time: one that is pending, those of a head that
+came up only lately and may still register. One that has failed may be made again by somebody, and
+is read after a while.
 Rule 2: nothing is believed for longer than LIFE.
+Rule 3: what the list of pull requests tells is taken from it each time, and costs nothing.
 """
 
 from __future__ import annotations
@@ -23,32 +24,40 @@ SETTLING = 300.0
 _MOST = 2000
 
 
+class Mark(Struct, frozen=True, kw_only=True):
+    """What a list shows of a pull request: what changes with its reviews, threads and comments, and
+    what changes besides with its checks."""
+
+    talk: tuple[object, ...]
+    checks: object = None
+
+
 class Remembered(Struct, frozen=True, kw_only=True):
-    """A state with the mark that the forge showed of it, in seconds by the monotonic clock.
+    """A state with its mark, and times by the monotonic clock.
 
     ``read_at`` is when it was read, ``talk_at`` when its reviews, threads and comments were, and
     ``head_at`` when the head was seen first.
     """
 
-    mark: object
+    mark: Mark
     state: PullRequestState
     read_at: float
     talk_at: float
     head_at: float
 
-    def has_talk(self, mark: object, now: float) -> bool:
+    def has_talk(self, mark: Mark, now: float) -> bool:
         """Tell whether reviews, threads and comments are still what they were."""
-        return self.mark == mark and now - self.talk_at < LIFE
+        return self.mark.talk == mark.talk and now - self.talk_at < LIFE
 
-    def is_whole(self, mark: object, now: float) -> bool:
+    def is_whole(self, mark: Mark, now: float) -> bool:
         """Tell whether nothing has to be read again."""
-        return self.has_talk(mark, now) and self._is_settled(now)
+        same = self.mark == mark and self.has_talk(mark, now)
+        return same and self._is_settled(now)
 
     def _is_settled(self, now: float) -> bool:
-        known = self.state.pull_request
-        if known.state != "open":
+        if self.state.pull_request.state != "open":
             return True
-        if now - self.head_at < SETTLING or (self.state.conflicts is None and not known.draft):
+        if now - self.head_at < SETTLING:
             return False
         states = {check.state for check in self.state.checks}
         if CheckState.FAILURE in states and now - self.read_at >= SETTLING:
@@ -69,7 +78,7 @@ class RememberedStates:
         return known
 
     def put(
-        self, mark: object, state: PullRequestState, now: float, talk_at: float | None = None
+        self, mark: Mark, state: PullRequestState, now: float, talk_at: float | None = None
     ) -> PullRequestState:
         """Remember a state and return it; ``talk_at`` where its talk is older than it."""
         id_, head = state.pull_request.id, state.pull_request.head

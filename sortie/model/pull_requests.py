@@ -87,7 +87,9 @@ class PullRequestState(Struct, frozen=True, kw_only=True):
 
     ``conflicts`` is None while the forge computes it. ``refusal`` is why the forge would refuse to
     merge it now, in its own words, None where it would not or does not say. ``automatic``: the
-    forge itself merges it once all is well, if it is told to; ``queued``: it was told so.
+    forge itself merges it once all is well, if it is told to; ``queued``: it was told so. Neither
+    is so, and it is no refusal, while the branch has to be brought up to date before: the forge
+    would wait for that for ever.
     """
 
     pull_request: PullRequest

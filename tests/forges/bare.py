@@ -15,6 +15,7 @@ class BareRepository:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._trees: dict[tuple[str, str], str | None] = {}
+        self._merged: dict[tuple[str, str], str] = {}
         self._behind: dict[tuple[str, str], int] = {}
 
     def heads(self) -> dict[str, str]:
@@ -46,6 +47,19 @@ class BareRepository:
     def merge_base(self, base: str, head: str) -> str:
         """Return where two parted."""
         return git(self.path, "merge-base", base, head)
+
+    def parents(self, commit: str) -> list[str]:
+        """Return the parents of a commit."""
+        return git(self.path, "rev-list", "--parents", "-n1", commit).split()[1:]
+
+    def merged(self, base: str, head: str) -> str:
+        """Return a commit that merges two; nothing points to it."""
+        if (base, head) not in self._merged:
+            tree = self.merged_tree(base, head)
+            assert tree is not None
+            made = git(self.path, "commit-tree", tree, "-p", base, "-p", head, "-m", "Merged")
+            self._merged[base, head] = made
+        return self._merged[base, head]
 
     def merge(self, base: str, head: str, method: str, message: str) -> str:
         """Merge the head of a branch into another branch and return the commit of that."""

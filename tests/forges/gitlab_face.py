@@ -38,7 +38,12 @@ class GitLabFace(GitLabTalk):
         more = "include_diverged_commits_count include_rebase_in_progress"
         self.routes = [
             ("GET", "", self._project, ""),
-            ("GET", "/merge_requests", self._list, "state source_branch iids[]"),
+            (
+                "GET",
+                "/merge_requests",
+                self._list,
+                "state source_branch iids[] with_merge_status_recheck",
+            ),
             ("POST", "/merge_requests", self._open, ""),
             ("GET", one, self._one, more),
             ("PUT", one, self._change, ""),
@@ -54,6 +59,7 @@ class GitLabFace(GitLabTalk):
             ("POST", rf"{one}/notes/(\d+)/award_emoji", self._award, ""),
             ("GET", r"/labels/([^/]+)", self._label, ""),
             ("POST", r"/statuses/(\w+)", self._status, ""),
+            ("GET", r"/repository/commits/(\w+)", self._commit, ""),
             ("GET", r"/repository/commits/(\w+)/statuses", self._statuses, ""),
             ("DELETE", r"/repository/branches/([^/]+)", self._delete, ""),
             ("GET", r"/members/all/(\d+)", self._member, ""),
@@ -168,6 +174,12 @@ class GitLabFace(GitLabTalk):
         made = self.hosted.checks(commit)
         return paged(request, [_shown_check(check) for check in made])
 
+    def _commit(self, request: Received, commit: str) -> Reply:
+        del request
+        if not self.hosted.git.has(commit):
+            return not_found("404 Commit Not Found")
+        return Reply(body={"id": commit, "parent_ids": self.hosted.git.parents(commit)})
+
     def _delete(self, request: Received, branch: str) -> Reply:
         del branch
         if not self.hosted.git.delete(request.segments[-1]):
@@ -236,6 +248,8 @@ class GitLabFace(GitLabTalk):
 
     def _pipeline(self, one: Request) -> dict[str, Any] | None:
         sha = one.seen_before if one.lagging else one.seen
+        if self.hosted.merged_results and sha and not self.hosted.conflicts(one):
+            sha = self.hosted.git.merged(self.hosted.branches[one.base], sha)
         jobs = [check for check in self.hosted.checks(sha) if not check.status]
         if not jobs:
             return None
@@ -244,6 +258,7 @@ class GitLabFace(GitLabTalk):
         return {
             "id": 500,
             "sha": sha,
+            "ref": f"refs/merge-requests/{one.number}/{'merge' if sha != one.seen else 'head'}",
             "status": _STATES.get(state, state),
             "web_url": f"https://forge.example/{PATH}/pipelines/500",
         }

@@ -21,6 +21,7 @@ class HostedRepository:
     ``statuses`` are by commit and name, as they were told over HTTP. What a base demands before a
     merge are the names of checks (``required``), approvals, resolved threads, a branch that is up
     to date. ``automatic``: the forge merges by itself where it is told to; ``queue``: by a queue.
+    ``merged_results``: GitLab's pipelines run on what a merge would make.
     ``gone`` are numbers that are answered with 404. ``reruns`` are the names of checks that were
     asked for again.
     """
@@ -39,6 +40,7 @@ class HostedRepository:
     wants_up_to_date: bool = False
     automatic: bool = True
     queue: bool = False
+    merged_results: bool = False
     gone: set[int] = field(default_factory=set)
     reruns: list[str] = field(default_factory=list)
     ids: int = 100

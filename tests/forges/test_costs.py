@@ -56,6 +56,31 @@ async def test_two_hundred_that_have_not_moved_cost_a_list(rig: Rig, mock_clock:
     assert set(UNMOVED) == set(KINDS)
 
 
+async def test_a_push_to_the_base_costs_no_details(rig: Rig, mock_clock: MockClock) -> None:
+    """Though the forge computes anew whether each can be merged; conflicts are seen."""
+    rig.push("sortie/T-1", "README", "ours\n")
+    names = [*branches(rig, 20), "sortie/T-1"]
+    async with rig.opened() as forge:
+        watched = [await rig.open_one(forge, name) for name in names]
+        await forge.look(watched)
+        mock_clock.jump(SETTLING + 1)
+        rig.push("main", "README", "theirs\n")
+        for one in rig.service.requests:
+            one.computing = True
+        asked = len(rig.server.asked)
+        computing = await forge.look(watched)
+        for one in rig.service.requests:
+            one.computing = False
+        mock_clock.jump(5)
+        found = await forge.look(watched)
+        cost = len(rig.server.asked) - asked
+
+    conflicting = {state.pull_request.branch for state in found.values() if state.conflicts}
+    assert conflicting == {"sortie/T-1"}
+    assert not any(state.conflicts for state in computing.values())
+    assert cost <= 2 + (5 if rig.kind == "gitlab" else 0)  # of the one that changed its status
+
+
 async def test_what_no_list_shows_is_read_again(rig: Rig, mock_clock: MockClock) -> None:
     """A check that is pending, a new head, a check that has failed after a while, after an hour
     everything, and at once where that is asked for."""

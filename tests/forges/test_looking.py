@@ -254,6 +254,51 @@ async def test_a_pipeline_of_another_commit_is_not_believed(gitlab: Rig) -> None
     ]
 
 
+async def test_a_pipeline_of_the_merge_is_one_of_the_head(gitlab: Rig) -> None:
+    """Where GitLab runs it on what a merge would make; after a push it is to come."""
+    head = gitlab.push()
+    service = gitlab.service
+    service.merged_results = True
+    main = service.git.heads()["main"]
+    service.set_check(service.git.merged(main, head), "test", "failure")
+    async with gitlab.opened() as forge:
+        opened = await gitlab.open_one(forge)
+        state = await look(forge, opened)
+        gitlab.push()
+        service.observe()
+        service.request(1).lagging = True
+        moved = await look(forge, opened)
+
+    assert [(check.name, check.state.value) for check in state.checks] == [("test", "failure")]
+    assert [(check.id, check.state.value) for check in moved.checks] == [
+        ("expected:pipeline", "pending")
+    ]
+
+
+async def test_a_branch_that_has_to_be_brought_up_to_date_is_not_left_to_the_forge(
+    rig: Rig,
+) -> None:
+    """It would wait for that for ever; and no refusal keeps it from being brought up to date."""
+    head = rig.push()
+    service = rig.service
+    service.wants_up_to_date = True
+    rig.push("main", "other.txt")
+    async with rig.opened() as forge:
+        opened = await rig.open_one(forge)
+        behind = await look(forge, opened)
+        assert await forge.bring_up_to_date(opened, head)
+        mended = await look(forge, opened)
+        service.queue = True
+        rig.push("main", "third.txt")
+        in_queue = await look(forge, opened)
+
+    assert (behind.refusal, behind.queued) == (None, False)
+    assert behind.automatic is (rig.kind == "gitea")  # which does not say it
+    assert (mended.automatic, mended.refusal) == (True, None)
+    if rig.kind == "github":
+        assert in_queue.automatic  # a queue brings the base in by itself
+
+
 @pytest.mark.parametrize(
     ("error", "kind"),
     [

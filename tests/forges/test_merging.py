@@ -216,6 +216,29 @@ async def test_a_branch_is_deleted_and_never_a_base(rig: Rig) -> None:
     assert state.pull_request.state == "merged"
 
 
+async def test_what_github_forbids_is_not_closed(github: Rig) -> None:
+    """A token that may not merge, or not read logs, may do the rest."""
+    head = github.push()
+    check = github.service.set_check(BRANCH, "test", "failure", log=b"bad")
+    async with github.opened() as forge:
+        opened = await github.open_one(forge)
+        shown = (await forge.look([opened]))[opened.id].checks[0]
+        github.server.inject(Refuse(status=403), path="/merge$|/update-branch$|/logs$", times=9)
+        github.push("main", "other.txt")
+        kinds = []
+        for ask in (
+            lambda: forge.merge(opened, head, "merge"),
+            lambda: forge.bring_up_to_date(opened, head),
+            lambda: forge.check_log(shown, 5),
+        ):
+            with pytest.raises(TrackerError) as refused:
+                await ask()
+            kinds.append(refused.value.kind)
+
+    assert shown.id == str(check.id)
+    assert kinds == [TrackerErrorKind.PERMISSION] * 3
+
+
 async def test_gitlab_that_forbids_the_merge_is_not_closed(gitlab: Rig) -> None:
     """It says 401 to one who may not merge, whose token is a good one all the same."""
     head = gitlab.push()

@@ -6,6 +6,7 @@ import pytest
 from trio.testing import MockClock
 
 from sortie.model import TrackerError, TrackerErrorKind
+from sortie.model.pull_requests import ReviewThread
 from tests.forges.rig import Rig
 from tests.trackers.server.faults import Refuse, Reset
 
@@ -17,22 +18,38 @@ async def test_an_answer_in_a_thread_is_given_once(rig: Rig) -> None:
         opened = await rig.open_one(forge)
         rig.service.start_thread(1, "ann", "src/a.py", 1, "Why?")
         thread = (await forge.look([opened]))[opened.id].threads[0]
-        rig.server.inject(Reset(performed=True), method="POST")
+        lost = Reset(performed=True)
+        rig.server.inject(lost, method="POST", path="/(replies|notes|comments)$")
         await forge.reply(opened, thread, "Because @bob said so\n/close", "key-1")
     async with rig.opened() as forge:
-        await forge.reply(opened, thread, "Because", "key-1")
-        await forge.reply(opened, thread, "And so", "key-2")
+        await forge.look([opened])
+        await forge.reply(opened, ReviewThread(id=thread.id), "Because", "key-1")
+        await forge.reply(opened, ReviewThread(id=thread.id), "And so", "key-2")
         state = (await forge.look([opened]))[opened.id]
 
     if rig.kind == "gitea":  # which has no answers in threads
         said = [note.body for note in state.comments]
-        assert said[0].startswith("About `src/a.py:1`:")
+        assert all(text.startswith("About `src/a.py:1`:") for text in said)
     else:
         said = [note.body for note in state.threads[0].notes[1:]]
     assert len(said) == 2
     assert "@bob" not in said[0]
     if rig.kind == "gitlab":
         assert not [line for line in said[0].splitlines() if line.startswith("/")]
+
+
+async def test_an_answer_in_a_thread_that_is_gone_is_refused(rig: Rig) -> None:
+    """Gitea's stands in no thread."""
+    rig.push()
+    async with rig.opened() as forge:
+        opened = await rig.open_one(forge)
+        if rig.kind == "gitea":
+            await forge.reply(opened, ReviewThread(id="7"), "Because", "key")
+            return
+        with pytest.raises(TrackerError) as refused:
+            await forge.reply(opened, ReviewThread(id="gone"), "Because", "key")
+
+    assert refused.value.kind is TrackerErrorKind.NOT_FOUND
 
 
 async def test_a_comment_is_made_once_in_all_lives(rig: Rig) -> None:

@@ -11,14 +11,15 @@ import trio
 from sortie.forges import CommitStatus, ForgeContext, GitCredential, Proposal
 from sortie.forges.gitea.merging import GiteaMerging
 from sortie.forges.gitea.state import DRAFT, REVIEW_NOTE, is_ours, labels_of, pull_request_of
-from sortie.forges.http_forge import conflict, invalid, log, missing
+from sortie.forges.http_forge import invalid, log, missing
 from sortie.http.client import open_client, segment
 from sortie.http.comments import harmless_mentions
 from sortie.http.credentials import header
 from sortie.http.gitea import PAGE, PROVIDER, api_of
 from sortie.http.json_values import mapping_of, word_of
-from sortie.model import PullRequest
+from sortie.model import PullRequest, TrackerErrorKind
 from sortie.model.pull_requests import HeadCheck, Note, ReviewThread
+from sortie.model.texts import NOT_ON_A_LINE
 
 _CONFLICT = frozenset({409})
 _SCHEME = "token "
@@ -74,7 +75,7 @@ class GiteaForge(GiteaMerging):
         }
         answer = await self.write("POST", "/pulls", what, body, wanted=_CONFLICT)
         if answer.status == 409:
-            raise conflict(f"{what}: {answer.text()}")
+            raise self.refused(TrackerErrorKind.CONFLICT, what, answer)
         item = answer.json()
         await self.as_far_as_it_goes(
             "reviewers",
@@ -132,8 +133,13 @@ class GiteaForge(GiteaMerging):
         self, pull_request: PullRequest, thread: ReviewThread, body: str, key: str
     ) -> None:
         """Answer a thread by a comment on the whole: the API has no answer in a thread."""
-        place = f"`{thread.path}:{thread.line}`" if thread.line else f"`{thread.path}`"
-        about = f"About {place.replace(chr(10), ' ')}:\n\n" if thread.path else ""
+        known = self.known.get(pull_request.id)
+        threads = () if known is None else known.state.threads
+        seen = next((one for one in threads if one.id == thread.id), thread)
+        about = ""
+        if seen.path:
+            place = seen.path if seen.line is None else f"{seen.path}:{seen.line}"
+            about = f"About `{NOT_ON_A_LINE.sub('', place).replace('`', '')}`:\n\n"
         await self.comment(pull_request, f"{about}{body}", key)
 
     async def acknowledge(self, pull_request: PullRequest, note: Note) -> None:

@@ -101,32 +101,23 @@ class GiteaLooks(HttpForge):
         now, mark = trio.current_time(), mark_of(item)
         pull_request = self.seen(pull_request_of(item))
         known = self.known.get(pull_request.id)
+        listed = replace(
+            PullRequestState(pull_request=pull_request) if known is None else known.state,
+            pull_request=pull_request,
+            conflicts=self._conflicts(item, pull_request, now),
+            labels=labels_of(item),
+            automatic=True,
+        )
         if known is not None and not afresh and known.is_whole(mark, now):
-            return known.state
+            return listed
         number, what = item["number"], f"cannot read pull request {item['number']}"
         statuses: list[Any] = []
         if pull_request.head:
             path = f"/commits/{segment(pull_request.head)}/statuses"
             statuses = await self.listed(path, what)
-        conflicts = self._conflicts(item, pull_request, now)
-        required = await self._demanded(pull_request.base, now)
-        seen = PullRequestState(
-            pull_request=pull_request,
-            conflicts=conflicts,
-            checks=checks_of(statuses, required),
-            labels=labels_of(item),
-            automatic=True,
-        )
+        checks = checks_of(statuses, await self._demanded(pull_request.base, now))
         if known is not None and not afresh and known.has_talk(mark, now):
-            was = known.state
-            state = replace(
-                seen,
-                reviews=was.reviews,
-                threads=was.threads,
-                comments=was.comments,
-                queued=was.queued,
-            )
-            return self.known.put(mark, state, now, known.talk_at)
+            return self.known.put(mark, replace(listed, checks=checks), now, known.talk_at)
         reviews = await self.listed(f"/pulls/{number}/reviews", what)
         opinions, said = reviews_of(reviews)
         notes: list[Any] = []
@@ -136,7 +127,8 @@ class GiteaLooks(HttpForge):
                 notes += await self.listed(path, what)
         comments, queued = talk_of(await self.listed(f"/issues/{number}/timeline", what))
         state = replace(
-            seen,
+            listed,
+            checks=checks,
             reviews=opinions,
             threads=threads_of(notes),
             comments=(*comments, *said),

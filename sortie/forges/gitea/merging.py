@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from sortie.forges.gitea.looks import GiteaLooks
-from sortie.forges.http_forge import conflict, invalid
+from sortie.forges.http_forge import conflict
 from sortie.http.client import segment
 from sortie.http.json_values import mapping_of, word_of
 from sortie.http.requests import error_text_in_json
-from sortie.model import PullRequest
+from sortie.model import PullRequest, TrackerErrorKind
 from sortie.model.pull_requests import MergeMethod
 
 _SCHEDULED = "already scheduled"
@@ -33,7 +33,7 @@ class GiteaMerging(GiteaLooks):
         answer = await self.write("POST", f"{path}/update", what, params=params, wanted=wanted)
         self.known.forget(pull_request.id)
         if not answer.ok:
-            raise invalid(f"{what}: {error_text_in_json(answer)}")
+            raise self.refused(TrackerErrorKind.INVALID, what, answer)
         return True
 
     async def merge(self, pull_request: PullRequest, head: str, method: MergeMethod) -> None:
@@ -59,9 +59,9 @@ class GiteaMerging(GiteaLooks):
         self.known.forget(pull_request.id)
         told = error_text_in_json(answer)
         if answer.status == 409 and _SCHEDULED not in told.casefold():
-            raise conflict(f"{what}: {told}")
+            raise self.refused(TrackerErrorKind.CONFLICT, what, answer)
         if answer.status == 405:
-            raise invalid(f"{what}: {told}")
+            raise self.refused(TrackerErrorKind.INVALID, what, answer)
 
     async def delete_branch(self, branch: str) -> None:
         """Delete a branch, which is never a base; one that is not there is no error."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
+from sortie.forges.remembered import Mark
 from sortie.http.json_values import list_of, mapping_of, number_of, text_of, word_of
 from sortie.model import PullRequest
 from sortie.model.pull_requests import CheckState, HeadCheck, Note, Review, ReviewThread
@@ -56,12 +57,11 @@ def pull_request_of(item: Any) -> PullRequest:
     )
 
 
-def mark_of(item: Mapping[str, Any]) -> object:
+def mark_of(item: Mapping[str, Any]) -> Mark:
     """Return what changes in a list when a pull request does."""
     known = pull_request_of(item)
-    base = mapping_of(item.get("base"))
-    values = (item.get(key) for key in ("updated_at", "mergeable", "comments", "review_comments"))
-    return (*values, known.head, known.state, known.draft, base.get("sha"), *labels_of(item))
+    values = (item.get(key) for key in ("updated_at", "comments", "review_comments"))
+    return Mark(talk=(*values, known.head, known.state, known.draft, *labels_of(item)))
 
 
 def labels_of(item: Mapping[str, Any]) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from sortie.forges.github.queries import (
     CONNECTIONS,
+    THREAD,
     THREAD_NOTES,
     Connection,
     states_query,
@@ -28,6 +29,7 @@ from sortie.http.github import (
     kinds_of,
     messages_of,
 )
+from sortie.http.json_values import list_of, mapping_of
 from sortie.model import PullRequest, TrackerError, TrackerErrorKind
 from sortie.model.pull_requests import PullRequestState
 
@@ -83,6 +85,14 @@ class PullRequestBatches:
         except (KeyError, TypeError, AttributeError, IndexError) as exc:
             told = f"{what}: the answer of GitHub has another shape: {exc!r}"
             raise TrackerError(TrackerErrorKind.UNAVAILABLE, told) from exc
+
+    async def notes_of(self, what: str, thread: str) -> list[Any]:
+        """Return the comments of a thread. Raises TrackerError (NOT_FOUND) where it is gone."""
+        node = (await self.ask(what, THREAD, {"id": thread})).get("node")
+        if not node or not list_of(mapping_of(node.get("comments")).get("nodes")):
+            raise TrackerError(TrackerErrorKind.NOT_FOUND, f"{what}: the thread is not there")
+        await self._complete(what, node, THREAD_NOTES, 0)
+        return [note for note in node["comments"]["nodes"] if note is not None]
 
     async def _complete(
         self, what: str, node: dict[str, Any], connection: Connection, number: int

@@ -12,7 +12,7 @@ from sortie.http.json_values import mapping_of, number_of, text_of, word_of
 from sortie.model.pull_requests import HeadCheck
 
 _ACTIONS = "github-actions"
-_MISSING = frozenset({404, 410})
+_MISSING = frozenset({403, 404, 410})
 _IMPOSSIBLE = frozenset({403, 404, 422})
 _ANNOTATIONS = 50
 _MESSAGE_LIMIT = 1000
@@ -32,7 +32,7 @@ class GitHubCheckRuns(HttpForge):
             return ""
         path = f"/check-runs/{check.id}/annotations"
         params = [("per_page", _ANNOTATIONS)]
-        answer = await self.ask(path, what, params=params, wanted=_MISSING)
+        answer = self.permitted(await self.ask(path, what, params=params, wanted=_MISSING), what)
         told = [_annotation(item) for item in answer.json()] if answer.ok else []
         if _app(run) == _ACTIONS:
             log = await self.log_at(f"/actions/jobs/{check.id}/logs", what)
@@ -58,7 +58,8 @@ class GitHubCheckRuns(HttpForge):
         """Return a check run; None for a status, which has no more than its address."""
         if not check.id.isdecimal():
             return None
-        answer = await self.ask(f"/check-runs/{segment(check.id)}", what, wanted=_MISSING)
+        path = f"/check-runs/{segment(check.id)}"
+        answer = self.permitted(await self.ask(path, what, wanted=_MISSING), what)
         return mapping_of(answer.json()) if answer.ok else None
 
 

@@ -162,18 +162,17 @@ class GitHubForge(GitHubMerging, GitHubCheckRuns):
         self, pull_request: PullRequest, thread: ReviewThread, body: str, key: str
     ) -> None:
         """Answer in a review thread, behind its first comment, once for a key."""
-        comments = f"/pulls/{pull_request.number}/comments"
         what = f"cannot answer in pull request {pull_request.number}"
-        if not thread.notes:
-            raise invalid(f"{what}: the thread has no comment")
-        first = segment(thread.notes[0].id.removeprefix(DIFF_NOTE))
         text = marked(harmless_mentions(body), key)
+        notes = await self.batches.notes_of(what, thread.id)
 
         async def post() -> None:
-            await self.write("POST", f"{comments}/{first}/replies", what, {"body": text})
+            first = segment(word_of(notes[0].get("fullDatabaseId")))
+            path = f"/pulls/{pull_request.number}/comments/{first}/replies"
+            await self.write("POST", path, what, {"body": text})
 
         async def is_there() -> bool:
-            return has_key(await self.listed(comments, what), key)
+            return has_key(await self.batches.notes_of(what, thread.id), key)
 
         await self.once(key, post, is_there)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sortie.forges.github.batches import PullRequestBatches
 from sortie.forges.github.queries import ENABLE_AUTO_MERGE, ENQUEUE, MERGING
-from sortie.forges.http_forge import HttpForge, conflict, invalid
+from sortie.forges.http_forge import HttpForge, conflict
 from sortie.http.budget import Use
 from sortie.http.client import segment
 from sortie.http.json_values import mapping_of, word_of
@@ -38,21 +38,22 @@ class GitHubMerging(HttpForge):
         answer = await self.write("PUT", path, what, body, wanted=_REFUSED)
         if answer.status not in _REFUSED:
             return True
-        told = error_text_in_json(answer)
+        told = error_text_in_json(self.permitted(answer, what))
         if _NOT_BEHIND in told.casefold():
             return False
         if _MOVED in told.casefold():
-            raise conflict(f"{what}: {told}")
-        raise invalid(f"{what}: {told}")
+            raise self.refused(TrackerErrorKind.CONFLICT, what, answer)
+        raise self.refused(TrackerErrorKind.INVALID, what, answer)
 
     async def merge(self, pull_request: PullRequest, head: str, method: MergeMethod) -> None:
         """Merge a pull request whose head is this commit."""
         path = f"/pulls/{pull_request.number}/merge"
         what = f"cannot merge pull request {pull_request.number}"
         body = {"sha": head, "merge_method": method}
-        answer = await self.write("PUT", path, what, body, wanted=frozenset({405}))
+        wanted = frozenset({403, 405})
+        answer = self.permitted(await self.write("PUT", path, what, body, wanted=wanted), what)
         if answer.status == 405:
-            raise invalid(f"{what}: {error_text_in_json(answer)}")
+            raise self.refused(TrackerErrorKind.INVALID, what, answer)
 
     async def merge_when_ready(
         self, pull_request: PullRequest, head: str, method: MergeMethod
@@ -89,4 +90,4 @@ class GitHubMerging(HttpForge):
         answer = await self.write("DELETE", f"/git/refs/heads/{ref}", what, wanted=wanted)
         told = error_text_in_json(answer)
         if answer.status == 422 and "does not exist" not in told.casefold():
-            raise invalid(f"{what}: {told}")
+            raise self.refused(TrackerErrorKind.INVALID, what, answer)

@@ -105,6 +105,12 @@ THREAD_NOTES = Connection(
     selection=f"comments(first: 100, after: $after) {_NOTES}",
 )
 
+THREAD = f"""
+query Thread($id: ID!) {{
+  node(id: $id) {{ ... on PullRequestReviewThread {{ id comments(first: 100) {_NOTES} }} }}
+}}
+"""
+
 MERGING = """
 query Merging($id: ID!) {
   node(id: $id) { ... on PullRequest { headRefOid isMergeQueueEnabled } }

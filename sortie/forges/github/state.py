@@ -45,7 +45,7 @@ _REVIEWS: dict[str, Literal["approved", "changes_requested", "commented", "dismi
     "DISMISSED": "dismissed",
 }
 _OF_REVIEWS = frozenset({"REVIEW_REQUIRED", "CHANGES_REQUESTED"})
-_OF_MERGING = frozenset({"BEHIND", "DIRTY", "DRAFT"})
+_OF_MERGING = frozenset({"DIRTY", "DRAFT"})
 _PULL_STATES: dict[str, Literal["open", "merged", "closed"]] = {"OPEN": "open", "MERGED": "merged"}
 
 
@@ -76,6 +76,8 @@ def state_of(node: Mapping[str, Any]) -> PullRequestState:
     latest = [_review(item) for item in _nodes(node["latestReviews"])]
     with_opinion = {review.author for review in opinions}
     comments = [_note(item) for item in _nodes(node["comments"])]
+    # Auto-merge waits for ever where the base has to be brought in first; a queue does that.
+    waits = node["mergeStateStatus"] == "BEHIND" and not node["isMergeQueueEnabled"]
     comments += [
         Note(id=f"{REVIEW_NOTE}{said.id}", author=said.author, body=said.body, bot=said.bot)
         for said in latest
@@ -90,8 +92,9 @@ def state_of(node: Mapping[str, Any]) -> PullRequestState:
         comments=tuple(comments),
         labels=tuple(str(label["name"]) for label in _nodes(node["labels"])),
         refusal=_refusal(node, checks),
-        automatic=bool(node["isMergeQueueEnabled"] or node["repository"]["autoMergeAllowed"]),
-        queued=bool(node["isInMergeQueue"] or node["autoMergeRequest"]),
+        automatic=not waits
+        and bool(node["isMergeQueueEnabled"] or node["repository"]["autoMergeAllowed"]),
+        queued=not waits and bool(node["isInMergeQueue"] or node["autoMergeRequest"]),
     )
 
 

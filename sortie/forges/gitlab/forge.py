@@ -10,7 +10,7 @@ from sortie.forges import CommitState, CommitStatus, ForgeContext, GitCredential
 from sortie.forges.check_logs import last_lines
 from sortie.forges.gitlab.merging import GitLabMerging
 from sortie.forges.gitlab.state import DRAFT, pull_request_of
-from sortie.forges.http_forge import conflict, has_key, log
+from sortie.forges.http_forge import has_key, log
 from sortie.http.client import open_client, segment
 from sortie.http.comments import marked
 from sortie.http.credentials import header
@@ -78,7 +78,7 @@ class GitLabForge(GitLabMerging):
             body["labels"] = ",".join(proposal.labels)
         answer = await self.write("POST", "/merge_requests", what, body, wanted=_CONFLICT)
         if answer.status == 409:
-            raise conflict(f"{what}: {answer.text()}")
+            raise self.refused(TrackerErrorKind.CONFLICT, what, answer)
         return self.seen(pull_request_of(answer.json()))
 
     async def update(self, pull_request: PullRequest, proposal: Proposal) -> PullRequest:

@@ -6,32 +6,30 @@ pending or a head that is new, is read each time.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import trio
 from msgspec.structs import replace
 
-from sortie.forges.gitlab.state import (
-    checks_of,
-    conflicts_of,
-    is_queued,
-    labels_of,
-    mark_of,
-    pull_request_of,
-    refusal_of,
-    reviews_of,
-    talk_of,
-)
+from sortie.forges.gitlab.state import checks_of, listed, mark_of, reviews_of, talk_of
 from sortie.forges.http_forge import HttpForge
 from sortie.forges.remembered import RememberedStates
 from sortie.http.at_once import each
 from sortie.http.client import HttpClient, segment
-from sortie.http.json_values import mapping_of
+from sortie.http.json_values import list_of, mapping_of, word_of
 from sortie.model import PullRequest
-from sortie.model.pull_requests import PullRequestState
+from sortie.model.pull_requests import HeadCheck, PullRequestState
 
 _LISTED = 100
+_COMPUTING = 60.0
+"""Seconds after which a merge request is read for its own sake, which has it computed as well."""
+
+_RECHECK = ("with_merge_status_recheck", "true")
+_MERGED_RESULT = re.compile(r"refs/merge-requests/\d+/(?:merge|train)")
+"""The ref of a pipeline that runs on the merge of a head with its base."""
+
 _MISSING = frozenset({404})
 
 
@@ -41,19 +39,21 @@ class GitLabLooks(HttpForge):
     def __init__(self, client: HttpClient, root: str, name: str) -> None:
         super().__init__(client, root, name)
         self.known = RememberedStates()
+        self._computing: dict[str, float] = {}
 
     async def look(
         self, pull_requests: Sequence[PullRequest], *, afresh: bool = False
     ) -> Mapping[str, PullRequestState]:
         """Return how merge requests stand; what is gone is left out."""
-        listed = await self._listed(pull_requests)
+        items = await self._items(pull_requests)
         found: dict[str, PullRequestState] = {}
 
         async def read(pull_request: PullRequest) -> None:
-            item = listed.get(pull_request.id)
+            item = items.get(pull_request.id)
             state = None if item is None else await self._state(item, afresh)
             if state is None:
                 self.known.forget(pull_request.id)
+                self._computing.pop(pull_request.id, None)
             else:
                 self.seen(state.pull_request)
                 found[pull_request.id] = state
@@ -61,12 +61,13 @@ class GitLabLooks(HttpForge):
         await each(read, pull_requests)
         return {one.id: found[one.id] for one in pull_requests if one.id in found}
 
-    async def _listed(self, pull_requests: Sequence[PullRequest]) -> dict[str, Any]:
+    async def _items(self, pull_requests: Sequence[PullRequest]) -> dict[str, Any]:
         found: dict[str, Any] = {}
         what = f"cannot list {len(pull_requests)} merge requests"
         for start in range(0, len(pull_requests), _LISTED):
             some = pull_requests[start : start + _LISTED]
-            params: list[tuple[str, str | int]] = [("state", "all")]
+            # What GitLab has to compute it computes for a list only where it is asked to.
+            params: list[tuple[str, str | int]] = [("state", "all"), _RECHECK]
             params += [("iids[]", one.number) for one in some]
             items = await self.listed("/merge_requests", what, params)
             found |= {str(item["id"]): item for item in items}
@@ -74,38 +75,56 @@ class GitLabLooks(HttpForge):
 
     async def _state(self, item: Any, afresh: bool) -> PullRequestState | None:
         """Return how one stands, with what of it has to be read again; None where it is gone."""
-        now, mark = trio.current_time(), mark_of(item)
-        known = self.known.get(str(item["id"]))
+        now, known = trio.current_time(), self.known.get(str(item["id"]))
+        mark = mark_of(item, None if known is None else known.mark)
         if known is not None and not afresh and known.is_whole(mark, now):
-            return known.state
+            state = listed(item, known.state)
+            if not self._is_overdue(state, now):
+                return state
         number, what = item["iid"], f"cannot read merge request {item['iid']}"
         path = f"/merge_requests/{number}"
         answer = await self.ask(path, what, wanted=_MISSING)
         if not answer.ok:
             return None
-        item = answer.json()
-        pull_request = pull_request_of(item)
-        statuses: list[Any] = []
-        if pull_request.head:
-            head = segment(pull_request.head)
-            statuses = await self.listed(f"/repository/commits/{head}/statuses", what)
-        seen = PullRequestState(
-            pull_request=pull_request,
-            conflicts=conflicts_of(item),
-            checks=checks_of(item, statuses),
-            labels=labels_of(item),
-            refusal=refusal_of(item),
-            automatic=True,
-            queued=is_queued(item),
-        )
+        state = listed(answer.json())
+        head = state.pull_request.head
+        checks = await self._checks(answer.json(), head, what)
         if known is not None and not afresh and known.has_talk(mark, now):
-            was = known.state
-            state = replace(seen, reviews=was.reviews, threads=was.threads, comments=was.comments)
+            state = replace(listed(answer.json(), known.state), checks=checks)
             return self.known.put(mark, state, now, known.talk_at)
         reviewers = await self.listed(f"{path}/reviewers", what)
         approvals = mapping_of((await self.ask(f"{path}/approvals", what)).json())
-        discussions = await self.listed(f"{path}/discussions", what)
-        threads, comments = talk_of(discussions, pull_request.head)
+        threads, comments = talk_of(await self.listed(f"{path}/discussions", what), head)
         reviews = reviews_of(reviewers, approvals)
-        state = replace(seen, reviews=reviews, threads=threads, comments=comments)
+        state = replace(state, checks=checks, reviews=reviews, threads=threads, comments=comments)
         return self.known.put(mark, state, now)
+
+    def _is_overdue(self, state: PullRequestState, now: float) -> bool:
+        """Tell whether GitLab should have computed by now whether there are conflicts."""
+        id_ = state.pull_request.id
+        if state.conflicts is not None:
+            self._computing.pop(id_, None)
+            return False
+        if now - self._computing.setdefault(id_, now) < _COMPUTING:
+            return False
+        del self._computing[id_]
+        return True
+
+    async def _checks(self, item: Any, head: str | None, what: str) -> tuple[HeadCheck, ...]:
+        """Return the checks of the head, and of its merge with the base where that is what the
+        pipeline runs on."""
+        if not head:
+            return ()
+        commits = f"/repository/commits/{segment(head)}"
+        statuses = await self.listed(f"{commits}/statuses", what)
+        pipeline = mapping_of(item.get("head_pipeline"))
+        sha = word_of(pipeline.get("sha"))
+        believed = sha == head
+        if sha and not believed and _MERGED_RESULT.fullmatch(word_of(pipeline.get("ref"))):
+            commits = f"/repository/commits/{segment(sha)}"
+            answer = await self.ask(commits, what, wanted=_MISSING)
+            parents = mapping_of(answer.json()).get("parent_ids") if answer.ok else None
+            if head in list_of(parents):
+                believed = True
+                statuses += await self.listed(f"{commits}/statuses", what)
+        return checks_of(pipeline, statuses, believed=believed)

@@ -10,8 +10,7 @@ from sortie.forges.gitlab.looks import GitLabLooks
 from sortie.forges.http_forge import conflict, invalid
 from sortie.http.client import segment
 from sortie.http.json_values import number_of, text_of, word_of
-from sortie.http.requests import error_text_in_json
-from sortie.model import PullRequest, TrackerError, TrackerErrorKind
+from sortie.model import PullRequest, TrackerErrorKind
 from sortie.model.pull_requests import MergeMethod
 
 _READS = (0.25, 0.5, 1.0, 2.0, 4.0)
@@ -34,7 +33,7 @@ class GitLabMerging(GitLabLooks):
         if not item.get("rebase_in_progress"):
             answer = await self.write("PUT", f"{path}/rebase", what, wanted=frozenset({403, 409}))
             if not answer.ok:
-                raise invalid(f"{what}: {error_text_in_json(answer)}")
+                raise self.refused(TrackerErrorKind.INVALID, what, answer)
         self.known.forget(pull_request.id)
         for pause in _READS:
             await trio.sleep(pause)
@@ -64,12 +63,11 @@ class GitLabMerging(GitLabLooks):
         answer = await self.write("PUT", path, what, body, wanted=wanted)
         self.known.forget(pull_request.id)
         if answer.status == 401:  # so GitLab tells that somebody may not merge
-            told = f"{what}: {error_text_in_json(answer)}"
-            raise TrackerError(TrackerErrorKind.PERMISSION, told)
+            raise self.refused(TrackerErrorKind.PERMISSION, what, answer)
         if answer.status == 409:
-            raise conflict(f"{what}: {error_text_in_json(answer)}")
+            raise self.refused(TrackerErrorKind.CONFLICT, what, answer)
         if answer.status in wanted:
-            raise invalid(f"{what}: {error_text_in_json(answer)}")
+            raise self.refused(TrackerErrorKind.INVALID, what, answer)
 
     async def delete_branch(self, branch: str) -> None:
         """Delete a branch, which is never a base; one that is not there is no error."""

@@ -6,9 +6,19 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+from msgspec.structs import replace
+
+from sortie.forges.remembered import Mark
 from sortie.http.json_values import list_of, mapping_of, number_of, text_of, word_of
 from sortie.model import PullRequest
-from sortie.model.pull_requests import CheckState, HeadCheck, Note, Review, ReviewThread
+from sortie.model.pull_requests import (
+    CheckState,
+    HeadCheck,
+    Note,
+    PullRequestState,
+    Review,
+    ReviewThread,
+)
 
 DRAFT = "Draft: "
 EXPECTED = "expected:"
@@ -29,6 +39,8 @@ _CHECKS = {
     "manual": CheckState.NEUTRAL,
 }
 _UNKNOWN = frozenset({"", "unchecked", "checking", "preparing", "approvals_syncing"})
+_OF_REVIEWS = frozenset({"not_approved", "requested_changes", "discussions_not_resolved"})
+_BEHIND = "need_rebase"
 _OF_CHECKS = frozenset({"ci_must_pass", "ci_still_running"})
 _REVIEWS: dict[str, Literal["approved", "changes_requested", "commented"]] = {
     "approved": "approved",
@@ -55,13 +67,34 @@ def pull_request_of(item: Any) -> PullRequest:
     )
 
 
-def mark_of(item: Mapping[str, Any]) -> object:
-    """Return what changes in a list when a merge request does."""
-    keys = ("updated_at", "sha", "state", "detailed_merge_status", "draft", "user_notes_count")
-    return (*(item.get(key) for key in keys), *labels_of(item), item.get(_QUEUED))
+def mark_of(item: Mapping[str, Any], before: Mark | None) -> Mark:
+    """Return what changes in a list when a merge request does.
+
+    While GitLab computes whether it can be merged, as after each push to its base, its status is
+    what it was before.
+    """
+    keys = ("updated_at", "sha", "state", "draft", "user_notes_count")
+    status: object = word_of(item.get("detailed_merge_status"))
+    if status in _UNKNOWN and before is not None:
+        status = before.checks
+    of_review = status if status in _OF_REVIEWS else None
+    return Mark(talk=(*map(item.get, keys), *labels_of(item), of_review), checks=status)
 
 
-_QUEUED = "merge_when_pipeline_succeeds"
+def listed(item: Mapping[str, Any], state: PullRequestState | None = None) -> PullRequestState:
+    """Return a state with what a list tells, which is all but checks and what people say."""
+    pull_request = pull_request_of(item)
+    # A merge by GitLab itself waits for ever where a rebase has to be asked for before.
+    rebased_first = word_of(item.get("detailed_merge_status")) == _BEHIND
+    return replace(
+        state or PullRequestState(pull_request=pull_request),
+        pull_request=pull_request,
+        conflicts=_conflicts(item),
+        labels=labels_of(item),
+        refusal=_refusal(item),
+        automatic=not rebased_first,
+        queued=not rebased_first and bool(item.get("merge_when_pipeline_succeeds")),
+    )
 
 
 def labels_of(item: Mapping[str, Any]) -> tuple[str, ...]:
@@ -69,12 +102,7 @@ def labels_of(item: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(map(str, list_of(item.get("labels"))))
 
 
-def is_queued(item: Mapping[str, Any]) -> bool:
-    """Tell whether GitLab was told to merge it by itself."""
-    return bool(item.get(_QUEUED))
-
-
-def conflicts_of(item: Mapping[str, Any]) -> bool | None:
+def _conflicts(item: Mapping[str, Any]) -> bool | None:
     """Return whether there are conflicts, None while GitLab has not looked."""
     status = word_of(item.get("detailed_merge_status"))
     if item.get("has_conflicts") and status not in _UNKNOWN:
@@ -82,23 +110,24 @@ def conflicts_of(item: Mapping[str, Any]) -> bool | None:
     return None if status in _UNKNOWN else status == "conflict"
 
 
-def refusal_of(item: Mapping[str, Any]) -> str | None:
+def _refusal(item: Mapping[str, Any]) -> str | None:
     """Return why GitLab would not merge it, where that is not for the checks alone."""
     status = word_of(item.get("detailed_merge_status"))
-    return None if status in {*_UNKNOWN, *_OF_CHECKS, "mergeable"} else status
+    return None if status in {*_UNKNOWN, *_OF_CHECKS, _BEHIND, "mergeable"} else status
 
 
-def checks_of(item: Mapping[str, Any], statuses: Sequence[Any]) -> tuple[HeadCheck, ...]:
+def checks_of(
+    pipeline: Mapping[str, Any], statuses: Sequence[Any], *, believed: bool
+) -> tuple[HeadCheck, ...]:
     """Return jobs and statuses of the head, the newest of a name, and what its pipeline adds.
 
-    A pipeline of another commit says no more than that one for the head is to come.
+    One that is not believed is of another commit, and says no more than that one is to come.
     """
-    pipeline = mapping_of(item.get("head_pipeline"))
     newest = {str(one.get("name")): one for one in sorted(statuses, key=lambda one: one["id"])}
     checks = [_check(one) for one in newest.values()]
     if not pipeline:
         return tuple(checks)
-    if pipeline.get("sha") != item.get("sha"):
+    if not believed:
         return (*checks, _pipeline(pipeline, CheckState.PENDING, EXPECTED))
     state = _CHECKS.get(word_of(pipeline.get("status")), CheckState.PENDING)
     if state is CheckState.PENDING and all(c.state is not CheckState.PENDING for c in checks):
