@@ -88,6 +88,7 @@ class RunDelivery:
         self._work: WorkRecord | None = None
         self.rounds = 0
         self.review_rounds = 0
+        self._sent_back_with: str | None = None
         self.opened = False
         self.checkout: Checkout | None = None
 
@@ -193,6 +194,7 @@ class RunDelivery:
             review = await self._review(self._reviewer, work, issue)
             if self._is_sent_back(review, end):
                 self.review_rounds += 1
+                self._sent_back_with = review.commit
                 await work.record(Stage.DROPPED)
                 return about_review(review)
         env = self._environment.for_git()
@@ -218,6 +220,7 @@ class RunDelivery:
             review.verdict is ReviewVerdict.REQUEST_CHANGES
             and settings is not None
             and self.review_rounds < settings.rounds
+            and review.commit != self._sent_back_with  # else it was asked, and left it as it is
             and end.finish is not Finish.LEFT_ACTIVE
         )
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
+import sys
 from collections.abc import Mapping
 
 import pytest
 import trio
 
+from tests.agents.acp.scripted import PROGRAM as SCRIPTED
 from tests.e2e.conftest import Start
 from tests.e2e.place import PATIENCE, PROMPT, Json, Place
 from tests.e2e.remote import SIMULATOR
@@ -123,6 +126,7 @@ async def test_an_approved_commit_is_pushed(reviewed: Reviewed, start: Start) ->
     assert (told["verdict"], told["level"]) == ("approve", "info")
     assert list((reviewed.place.workspaces / "@review").iterdir()) == []
     assert run["turns"] == 1
+    assert run["credits"] == pytest.approx(0.1)  # of both sessions
 
 
 async def test_what_is_asked_for_is_the_next_prompt(reviewed: Reviewed, start: Start) -> None:
@@ -161,6 +165,35 @@ async def test_open_findings_hold_nothing_back(reviewed: Reviewed, start: Start)
     ]
     shown = await reviewed.place.sortie("diff", "T-1")
     assert "changes requested\nfinding: must, out.txt:1: never good enough\n" in shown.out
+
+
+async def test_an_agent_that_leaves_its_commit_is_asked_once(
+    reviewed: Reviewed, start: Start
+) -> None:
+    """Its commit is not judged again, and goes on its way with what is open."""
+    reviewed.do("[ $TURN != 1 ] || echo 1 >out.txt")
+    reviewed.judge(asks("mistaken"))
+
+    async with start():
+        await handed_off(reviewed.place)
+
+    assert len(reviewed.told("worker")) == 2
+    assert len(reviewed.told("review")) == 1
+    review = (await reviewed.run())["delivery"]["review"]
+    assert (review["verdict"], review["commit"]) == ("request_changes", reviewed.pushed())
+
+
+async def test_a_verdict_is_kept_while_the_remote_is_away(reviewed: Reviewed, start: Start) -> None:
+    """The run that goes on asks neither the agent nor the reviewer."""
+    away = reviewed.bare.with_name("away.git")
+    reviewed.judge(f"mv {reviewed.bare} {away}; {APPROVES}")
+
+    async with start() as daemon:
+        await daemon.line("run.finished", error_kind="delivery_failed")
+        away.rename(reviewed.bare)
+        await handed_off(reviewed.place)
+
+    assert len(reviewed.told("worker")) == len(reviewed.told("review")) == 1
 
 
 async def test_garbage_is_asked_for_again_and_is_no_verdict(
@@ -219,8 +252,9 @@ git push -q origin HEAD:sortie/T-1 2>/dev/null || :
     assert (await reviewed.run())["delivery"]["review"]["commit"] == reviewed.pushed()
 
 
-async def test_a_daemon_that_is_killed_during_a_review_judges_anew(
-    reviewed: Reviewed, start: Start
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM])
+async def test_a_daemon_that_ends_during_a_review_judges_anew(
+    reviewed: Reviewed, start: Start, end: signal.Signals
 ) -> None:
     """What was verified is not verified again, and the agent is not asked again."""
     reviewed.write(verify={"commands": [f"echo x >>{reviewed.place.root}/verified"]})
@@ -229,7 +263,7 @@ async def test_a_daemon_that_is_killed_during_a_review_judges_anew(
 
     async with start() as daemon:
         await reviewed.place.until_there("hangs")
-        daemon.signal(signal.SIGKILL)
+        daemon.signal(end)
         await daemon.exit_code()
     async with start():
         await handed_off(reviewed.place)
@@ -241,3 +275,39 @@ async def test_a_daemon_that_is_killed_during_a_review_judges_anew(
     runs = await reviewed.place.history()
     assert runs[-1]["delivery"]["review"]["verdict"] == "approve"
     assert list((reviewed.place.workspaces / "@review").iterdir()) == []
+
+
+async def test_an_agent_of_another_kind_reviews_beside_a_living_session(
+    reviewed: Reviewed, start: Start
+) -> None:
+    """By its own default command; the findings go to the session that goes on meanwhile."""
+    place = reviewed.place
+    programs = place.root / "bin"
+    programs.mkdir()
+    (programs / "kiro-cli").symlink_to(place.root / "agent")
+    reviewed.write(
+        agent={"kind": "acp", "command": [sys.executable, "-S", str(SCRIPTED)]},
+        acp={"permissions": {"inside": {"default": "allow"}}},
+        kiro={"trust_all_tools": True},
+        self_review={"agent": "kiro", "model": "small"},
+    )
+    text = place.workflow.read_text().replace(
+        PROMPT,
+        "acp: shell echo 1 >out.txt; mkdir -p .sortie; echo done >.sortie/status",
+    )
+    place.write_text(text)
+    reviewed.judge(asks("look again"))
+
+    async with start(PATH=f"{programs}:{os.environ['PATH']}"):
+        await handed_off(place)
+
+    (asked,) = reviewed.told("review")
+    assert "--trust-tools=read,grep,glob" in asked
+    assert "--model small" in asked
+    run = await reviewed.run()
+    review = run["delivery"]["review"]
+    assert (review["agent"], review["model"]) == ("kiro", "small")
+    assert run["turns"] == 2
+    assert run["credits"] == pytest.approx(0.05)
+    logs = await place.sortie("logs", "T-1")
+    assert "output     prompt 2" in logs.out

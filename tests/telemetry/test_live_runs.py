@@ -133,3 +133,26 @@ def test_a_view_does_not_change_under_its_reader(live: LiveRuns) -> None:
     assert view == {RUN: STARTED}
     with pytest.raises(TypeError):
         view[RUN] = STARTED  # type: ignore[index]
+
+
+def test_a_reviewer_is_seen_and_changes_nothing_of_the_agent(live: LiveRuns) -> None:
+    """What it says, its tool and what it uses are shown; session and turn stay the agent's."""
+    for fact in (
+        RUN_STARTED,
+        SessionStarted(run_id=RUN, session_id="s-1"),
+        TurnBegan(run_id=RUN, turn=3, max_turns=5),
+        ActivityChanged(run_id=RUN, activity=Activity(model="large")),
+        RunPhaseChanged(run_id=RUN, phase=Phase.REVIEW),
+        SessionStarted(run_id=RUN, session_id="s-2", role="reviewer"),
+        TurnBegan(run_id=RUN, turn=1, max_turns=2, role="reviewer"),
+        AgentSpoke(run_id=RUN, agent="kiro", lines=1, message="I read", role="reviewer"),
+        ToolCallStarted(run_id=RUN, tool="grep", kind=None, locations=(), role="reviewer"),
+        replace(AGENT_USED, spent=Spending(credits=0.5), role="reviewer"),
+        ActivityChanged(run_id=RUN, activity=Activity(model="small"), role="reviewer"),
+    ):
+        live(fact)
+
+    run = live.runs()[RUN]
+    assert (run.phase, run.session_id, run.turn, run.max_turns) == (Phase.REVIEW, "s-1", 3, 5)
+    assert (run.last_message, run.tool, run.spent.credits) == ("I read", "grep", 0.5)
+    assert (run.activity.model, run.context_share) == ("large", None)

@@ -114,3 +114,20 @@ def test_turns_of_a_run_are_judged_one_by_one() -> None:
 
     assert second.spent.cost_usd == 1.0
     assert (run.spent.tokens, run.spent.cost_usd, run.spent.estimated_usd) == (100_007, 3.0, 1.0)
+
+
+def test_a_second_session_counts_beside_the_first() -> None:
+    """Its totals begin anew, and those of the first go on afterwards."""
+    run = RunUsage(RATES)
+
+    def use(tokens: int) -> None:
+        told = Usage(output_tokens=tokens, cumulative=True)
+        run.begin_turn().add(run.increments.of(told))
+
+    use(100)
+    with run.other_session():
+        use(7)
+        use(10)
+    use(150)
+
+    assert run.spent.tokens == 160

@@ -550,6 +550,11 @@ def test_what_a_run_changes_is_shown_and_harmless(world: World, visitor: httpx.C
     assert '<span class="added">+@@ no place</span>' in page
     assert '<span class="removed">---- no header</span>' in page
     assert "1 file changed, 3 insertions" not in page  # the list of files says so
+    assert "changes requested" in page
+    assert "by claude-code (&lt;i&gt;model&lt;/i&gt;) of 0123456789ab, after 2 rounds" in page
+    assert "<code>src/&lt;b&gt;retry&lt;/b&gt;.py:3</code>" in page
+    assert "&lt;script&gt;alert(2)&lt;/script&gt; is left over" in page
+    assert "and 1 more" in page
     assert "thing#7" in board
     assert "2 files, +12 -3" in board
 
