@@ -84,9 +84,8 @@ class RunContexts:
         )
         local, secrets = self._transports.local, secrets_of(settings)
         reviewer = _reviewer(settings)
-        names = adapter.env_names
-        if reviewer is not None:
-            names = tuple(dict.fromkeys((*names, *reviewer.handed_over)))
+        judge = adapter if reviewer is None else agents.ADAPTERS.load(reviewer.kind)
+        names = (*adapter.env_names, *judge.env_names)
         self._transports.helper_environ = helper_env(self._environ, names, secrets)
         self._transports.use(settings)
         self._local = RunContext(

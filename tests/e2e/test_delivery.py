@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import signal
 from collections import Counter
@@ -86,6 +87,11 @@ SETTINGS: dict[str, Mapping[str, object]] = {
 }
 
 
+REVIEWED: dict[str, Mapping[str, object]] = SETTINGS | {"self_review": {"rounds": 0}}
+APPROVES = '{"verdict": "approve", "findings": []}'
+"""What the simulator says as a reviewer; as an agent it may say anything."""
+
+
 async def until_all_are_handed_off(place: Place, names: list[str], within: float = 300) -> None:
     """Wait until every issue stands in the handoff state."""
     with trio.fail_after(within):
@@ -119,6 +125,26 @@ async def test_issues_become_pull_requests(place: Place, start: Start, forged: F
         assert TOKEN not in str(line)
 
 
+async def test_open_findings_stand_in_the_pull_request(
+    place: Place, start: Start, forged: Forged
+) -> None:
+    """They hold nothing back; nothing that the reviewer had can push."""
+    place.write_workflow(PROMPT, **REVIEWED | forged.blocks)
+    names = add_issues(place, 1)
+    finding = {"severity": "must", "path": "out.txt", "line": 1, "text": "It is too short."}
+    says = json.dumps({"verdict": "request_changes", "findings": [finding]})
+
+    async with start(FORGE_TOKEN=TOKEN, KIRO_SIM_SAY=says):
+        await until_all_are_handed_off(place, names)
+
+    forged.require_delivered(names)
+    (request,) = forged.service.requests
+    assert "**changes requested**, and not made:" in request.body
+    assert "> must, `out.txt:1`:\n> It is too short." in request.body
+    assert len(place.agents()) == 2
+    assert TOKEN not in place.agents_log.read_text()
+
+
 STEPS = ("finished", "proven", "pushed", "delivered")
 
 
@@ -136,10 +162,11 @@ async def survive(
 ) -> None:
     """Kill daemons at each step, over and over, then let one finish."""
     luck = random.Random(seed)
+    environ = {"FORGE_TOKEN": TOKEN, "KIRO_SIM_SAY": APPROVES}
     for kill in range(kills):
-        async with start(FORGE_TOKEN=TOKEN) as daemon:
+        async with start(**environ) as daemon:
             await kill_at(daemon, STEPS[kill % len(STEPS)], luck)
-    async with start(FORGE_TOKEN=TOKEN) as daemon:
+    async with start(**environ) as daemon:
         await daemon.line("daemon.started")
         await until_all_are_handed_off(place, names)
     forged.require_delivered(names)
@@ -151,9 +178,12 @@ async def survive(
 async def test_a_kill_at_any_step_repeats_nothing(
     place: Place, start: Start, forged: Forged, count: int, kills: int
 ) -> None:
-    """No pull request twice, no commit lost, the base untouched."""
-    place.write_workflow(PROMPT, **SETTINGS | forged.blocks)
+    """No pull request twice, no commit lost, the base untouched, and each commit approved."""
+    place.write_workflow(PROMPT, **REVIEWED | forged.blocks)
     await survive(place, start, forged, add_issues(place, count), kills, seed=count)
+    told = [run["delivery"] for run in await place.history() if run["delivery"]]
+    reviews = [each["review"] for each in told if each["stage"] == "delivered"]
+    assert {review["verdict"] for review in reviews} == {"approve"}
 
 
 @requires_sshd
@@ -165,6 +195,6 @@ async def test_so_it_is_on_two_hosts(
 ) -> None:
     """With the hosts' own git."""
     fleet.add("one", "two")
-    fleet.write_workflow(PROMPT, hosts=None, worker=None, **SETTINGS | forged.blocks)
+    fleet.write_workflow(PROMPT, hosts=None, worker=None, **REVIEWED | forged.blocks)
     await survive(place, start, forged, add_issues(place, count), kills, seed=count + 1)
     fleet.require_nothing_local()

@@ -12,11 +12,12 @@ import pytest
 import trio
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from trio.testing import MockClock
 
 from sortie.model import RunId
 from sortie.telemetry import facts
-from sortie.telemetry.transcripts import Kind, TranscriptLine, read_page, writer
+from sortie.telemetry.transcripts import Kind, TranscriptLine, as_text, read_page, writer
 from sortie.telemetry.transcripts.reader import PAGE_BYTES
 from sortie.telemetry.transcripts.sink import FilePosition
 from sortie.telemetry.transcripts.writer import TranscriptLimits
@@ -402,3 +403,20 @@ async def test_one_thread_at_a_time_has_the_directory(
 
     assert works == {"write", "forget"}
     assert most == 1
+
+
+async def test_lines_of_a_reviewer_are_marked(at_once: MockClock, rig: Rig) -> None:
+    """What it says and does, also where it is cut to pieces; the agent's lines are not."""
+    async with rig.running():
+        rig.begin()
+        rig.say("mine")
+        rig.sink(facts.TurnBegan(run_id=RUN, turn=1, max_turns=2, role="reviewer"))
+        said = facts.AgentSpoke(run_id=RUN, agent="x", lines=1, message="", text="theirs")
+        rig.sink(replace(said, role="reviewer"))
+        rig.end()
+        await trio.sleep(1)
+
+    marked = [line for line in rig.lines() if line.role == "reviewer"]
+    assert [line.text for line in marked] == ["turn 1 of 2 began", "theirs"]
+    assert as_text(marked[1]).endswith("output     reviewer: theirs")
+    assert [line.role for line in rig.lines() if line.text == "mine"] == [None]
