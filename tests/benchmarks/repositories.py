@@ -47,13 +47,15 @@ class Cost:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Costs:
     """``first`` and ``bare`` are the seconds of the mirror and of ``git clone --mirror``, ``size``
-    the bytes of the repository; then each workspace, ours and the baseline's by turns."""
+    the bytes of the repository; then each workspace, ours and the baseline's by turns, and how long
+    it takes to copy the files of the last one."""
 
     first: float
     bare: float
     size: int
     ours: tuple[Cost, ...]
     theirs: tuple[Cost, ...]
+    copies: tuple[float, ...]
 
 
 def make_repository(place: Path, megabytes: float, files: int) -> Path:
@@ -105,16 +107,34 @@ def measure_costs(megabytes: float, files: int, workspaces: int) -> Costs:
         for number in range(workspaces):
             ours.append(_ours(repository, root / f"T-{number}"))
             theirs.append(_theirs(repository.mirror, bare, place / f"B-{number}"))
+        copies = tuple(_copies(repository, root / "T-last"))
         return Costs(
             first=first[0],
             bare=mirrored[0],
             size=bytes_in(bare),
             ours=tuple(ours),
             theirs=tuple(theirs),
+            copies=copies,
         )
 
 
 def _ours(repository: Repository, path: Path) -> Cost:
+    return _cost(_checked_out(repository, path), path)
+
+
+def _copies(repository: Repository, path: Path) -> Iterator[float]:
+    """Yield how long it takes to copy the files alone."""
+    _checked_out(repository, path)
+    rmtree(path / ".git")
+    for number in range(3):
+        copy = path.with_name(f"copy-{number}")
+        with _timed() as took:
+            subprocess.run(["cp", "-R", str(path), str(copy)], check=True)
+        rmtree(copy)
+        yield took[0]
+
+
+def _checked_out(repository: Repository, path: Path) -> float:
     async def check_out() -> None:
         key = path.name
         await repository.fetch(NOBODY, ENV)
@@ -124,7 +144,7 @@ def _ours(repository: Repository, path: Path) -> Cost:
     path.mkdir()
     with _timed() as took:
         trio.run(check_out)
-    return _cost(took[0], path)
+    return took[0]
 
 
 def _theirs(mirror: str, bare: Path, path: Path) -> Cost:
@@ -161,7 +181,10 @@ def repositories(scale: Scale) -> Mapping[str, Value]:
         "repository.time": Value(
             ours=middle([each.seconds for each in ours]),
             baseline=middle([each.seconds for each in theirs]),
-            also={"at most": max(each.seconds for each in ours)},
+            also={
+                "at most": max(each.seconds for each in ours),
+                "the files copied by cp": middle(list(costs.copies)),
+            },
         ),
         "repository.space": Value(
             ours=middle([each.git * share for each in ours]),
@@ -184,6 +207,7 @@ def main() -> None:
     for name, each in (("ours", costs.ours), ("git clone --reference", costs.theirs)):
         times = " ".join(f"{cost.seconds:.2f}" for cost in each)
         write(f"{name}: {times} s; .git {each[-1].git:,} bytes, files {each[-1].files:,} bytes\n")
+    write(f"the files copied by cp: {' '.join(f'{took:.2f}' for took in costs.copies)} s\n")
     write(f"the repository: {costs.size:,} bytes\n")
 
 
