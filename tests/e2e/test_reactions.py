@@ -172,7 +172,7 @@ async def test_enough_runs_are_enough(reviewed: Reviewed, start: Start) -> None:
         await reviewed.until(lambda: "needs-human" not in request.labels)
 
 
-STEPS = (
+STEPS: tuple[tuple[str, dict[str, str]], ...] = (
     ("watch.began", {}),
     ("reaction.planned", {}),
     ("delivery.advanced", {"stage": "proven"}),
