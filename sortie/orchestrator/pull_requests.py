@@ -43,6 +43,7 @@ from sortie.scheduler import Event
 from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev
 from sortie.scheduler.merge_gates import MergeView, first_closed_for_merge
+from sortie.scheduler.reactions import unanswered
 from sortie.telemetry import facts
 
 Tell = Callable[[Event], None]
@@ -140,10 +141,7 @@ def _weighty(state: PullRequestState) -> Iterator[str]:
     """Yield the authors whose right to push decides something."""
     yield from (one.author for one in state.reviews if one.state != "commented" and not one.bot)
     for thread in state.threads:
-        if thread.notes and not thread.resolved:
-            last = thread.notes[-1]
-            if not last.own and not last.bot:
-                yield last.author
+        yield from (note.author for note in unanswered(thread) if not note.bot)
     for note in state.comments:
         if note.body.startswith("/sortie") and not note.own and not note.bot:
             yield note.author

@@ -34,13 +34,15 @@ RERUN_PATIENCE = 600.0
 def obey(state: SchedulerState, watched: Watched, found: PullRequestState, now: float) -> None:
     """Obey ``/sortie stop`` and ``/sortie retry``, each once."""
     for command in list(commands_in(watched.watch, found, watched.writers, state.policy.reactions)):
+        claim = state.claims.find(watched.issue.id)
         if command.word == "fix":
+            if isinstance(claim, Held) and claim.reason is HoldReason.REACTION_EXHAUSTED:
+                end_hold(state, claim, f"{command.note.author} asks for more")
             continue
         watch = watched.watch
         causes = (*watch.causes, f"comment:{command.note.id}")
         errands = (*watch.errands, Acknowledgement(note=command.note))
         watch = replace(watch, errands=errands)
-        claim = state.claims.find(watched.issue.id)
         if command.word == "retry":
             causes = tuple(cause for cause in causes if cause.startswith("comment:"))
             watch = forgiven(state, watch)

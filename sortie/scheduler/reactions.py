@@ -84,13 +84,13 @@ def causes_of(
             if one.state == "changes_requested" and heard and name not in known:
                 causes.reviews[name] = one
         for thread in seen.threads:
-            last = thread.notes[-1] if thread.notes else None
-            if thread.resolved or last is None or last.own:
-                continue
-            name = f"note:{last.id}"
-            heard = is_heard(last.author, review.authors, writers, bot=last.bot, bots=review.bots)
-            if heard and name not in known:
-                causes.threads[name] = thread
+            heard_notes = [
+                f"note:{note.id}"
+                for note in unanswered(thread)
+                if is_heard(note.author, review.authors, writers, bot=note.bot, bots=review.bots)
+            ]
+            if heard_notes and heard_notes[-1] not in known:
+                causes.threads[heard_notes[-1]] = thread
     for command in commands_in(watch, seen, writers, settings):
         if command.word == "fix":
             causes.comments[f"comment:{command.note.id}"] = command.note
@@ -98,6 +98,14 @@ def causes_of(
         name = f"label:{asked.label}"
         return causes if name in known else replace(causes, label=name)
     return causes
+
+
+def unanswered(thread: ReviewThread) -> tuple[Note, ...]:
+    """Return the notes of a thread after Sortie's last one; none where it is resolved."""
+    if thread.resolved:
+        return ()
+    own = [place for place, note in enumerate(thread.notes, 1) if note.own]
+    return thread.notes[own[-1] if own else 0 :]
 
 
 def commands_in(

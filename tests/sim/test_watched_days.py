@@ -1,0 +1,31 @@
+"""Days of pull requests under watch: every seed is one, and a failing one can be lived again."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from tests.sim.watched.days import live_through
+
+DAYS = 1000
+OFTEN = 16
+"""How many of the days a run without --full lives."""
+CHUNK = 8
+REACHED: Counter[str] = Counter()
+
+
+@pytest.mark.parametrize(
+    "first",
+    [pytest.param(n, marks=() if n < OFTEN else pytest.mark.full) for n in range(0, DAYS, CHUNK)],
+)
+def test_days_keep_the_promises(first: int) -> None:
+    """No reaction twice for one cause, no merge of what was not judged or is not green and
+    approved, no run beyond the limits, no word of a stranger obeyed; and every watch ends."""
+    for seed in range(first, first + CHUNK):
+        day = live_through(seed)
+        assert day.wrong == [], f"seed {seed}"
+        REACHED.update(day.reached)
+
+    assert REACHED["ReactionPlanned"]
+    assert REACHED["MergePullRequest"]
