@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import signal
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import trio
@@ -172,7 +173,7 @@ async def test_enough_runs_are_enough(reviewed: Reviewed, start: Start) -> None:
         await reviewed.until(lambda: "needs-human" not in request.labels)
 
 
-STEPS: tuple[tuple[str, dict[str, str]], ...] = (
+STEPS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("watch.began", {}),
     ("reaction.planned", {}),
     ("delivery.advanced", {"stage": "proven"}),

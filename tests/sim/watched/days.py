@@ -13,6 +13,7 @@ from uuid import UUID
 
 from msgspec.structs import replace
 
+from sortie import facts
 from sortie.config.reactions import ChecksReaction, ReactionsSettings
 from sortie.model import (
     ErrorKind,
@@ -97,13 +98,15 @@ class WatchedDay:
                 settings=SimpleNamespace(reactions=settings),
             ),
             tracker=self,
-            publish=self._crashed_adapter,
+            publish=self._hear,
+            wall=lambda: EPOCH + self.now,
         )
         self.scheduler: Scheduler
         self.boot()
 
-    def _crashed_adapter(self, fact: Any) -> None:
-        self.wrong.append(getattr(fact, "traceback", str(fact)))
+    def _hear(self, fact: Any) -> None:
+        if isinstance(fact, facts.AdapterCrashed):
+            self.wrong.append(fact.traceback)
 
     # The daemon.
 
