@@ -89,10 +89,11 @@ async def test_an_error_is_a_failed_check_with_a_remedy() -> None:
     assert found["part.three"][0] == "skipped"
 
 
-def diagnosed(directory: Path, url: str, key: str) -> Sequence[Diagnosis]:
-    """Return what is found about a toy tracker."""
+def diagnosed(directory: Path, url: str, key: str, more: str = "") -> Sequence[Diagnosis]:
+    """Return what is found about a toy tracker; ``more`` are further settings."""
     workflow = directory / "WORKFLOW.md"
-    workflow.write_text(WORKFLOW.format(url=url, project=PROJECT))
+    text = WORKFLOW.format(url=url, project=PROJECT)
+    workflow.write_text(text.replace("workspace:", f"{more}workspace:"))
     found: list[Diagnosis] = []
     environ = {"TOY_KEY": key, "HOME": str(directory), "PATH": "/bin:/usr/bin"}
     diagnose(RunOptions(workflow=workflow, environ=environ), found.append)
@@ -125,6 +126,20 @@ def test_a_wrong_key_fails_the_check_that_meets_it(tmp_path: Path) -> None:
     assert outcomes["tracker.read"] is CheckOutcome.FAILED
     assert outcomes["tracker.candidates"] is CheckOutcome.SKIPPED
     assert "a-wrong-key" not in repr(found)
+
+
+def test_the_program_that_reviews_is_looked_for(tmp_path: Path) -> None:
+    """Where it is another agent's than the run's."""
+    repository = f"repository: {{url: {tmp_path}/none.git}}\n"
+    other = f"{repository}self_review: {{agent: claude-code}}\n"
+    with serving() as server:
+        found = diagnosed(tmp_path, server.url, API_KEY, other)
+        same = diagnosed(tmp_path, server.url, API_KEY, f"{repository}self_review: {{}}\n")
+
+    (result,) = [each.result for each in found if each.name == "agent.reviewer"]
+    assert result.outcome is CheckOutcome.FAILED
+    assert "claude" in result.sentence
+    assert [each for each in same if each.name == "agent.reviewer"] == []
 
 
 @pytest.mark.parametrize("part", ["sentence", "remedy"])

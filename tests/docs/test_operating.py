@@ -86,6 +86,7 @@ def test_every_check_of_the_doctor_is_listed() -> None:
         *(f"machine.{name}" for name in machine),
         "agent.program",
         "agent.credential",
+        "agent.reviewer",
         *(f"hosts.HOST.{name}" for name in hosts),
     ]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -50,7 +50,17 @@ def agent_checks(
     if look.remote:
         return adapter.checks(look)
     own = [replace(check, needs=("program", *check.needs)) for check in adapter.checks(look)]
-    return (_program(adapter, look), *own)
+    return (_program(adapter, look), *own, *_reviewers(settings, look))
+
+
+def _reviewers(settings: Settings, look: AgentLook) -> Iterator[Check]:
+    """Yield the check of the program that reviews, where that is another agent's."""
+    review = settings.self_review
+    kind = None if review is None else review.agent
+    if kind is None or kind == settings.agent.kind or settings.repository.url is None:
+        return
+    check = _program(agents.ADAPTERS.load(kind), replace(look, command=None))
+    yield replace(check, name="reviewer")
 
 
 def _program(adapter: AgentAdapter, look: AgentLook) -> Check:
