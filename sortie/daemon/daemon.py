@@ -7,7 +7,6 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from uuid import uuid4
 
 import trio
 from msgspec.structs import replace
@@ -20,6 +19,7 @@ from sortie.daemon.guards import Guards, published_shortages
 from sortie.daemon.history_limit import prune_history
 from sortie.daemon.http_service import HttpService
 from sortie.daemon.last_failures import LastFailures, recorded_failures
+from sortie.daemon.life import make_orchestrator, recalled
 from sortie.daemon.options import RunOptions
 from sortie.daemon.recent_activity import RecentActivity
 from sortie.daemon.reloader import Reloader, use_settings
@@ -27,7 +27,6 @@ from sortie.daemon.repositories import open_repositories
 from sortie.daemon.root_lock import RootLock
 from sortie.daemon.run_contexts import (
     RunContexts,
-    has_program,
     preflight,
     simulator_of,
 )
@@ -46,9 +45,8 @@ from sortie.model.secrets import redactor
 from sortie.orchestrator import Orchestrator, OrchestratorContext
 from sortie.orchestrator.effects import poll_when_changed
 from sortie.orchestrator.guarded_tracker import GuardedTracker
-from sortie.orchestrator.recovery import Recovery, recover
 from sortie.resources import Shortage, run_in_thread
-from sortie.scheduler import Memory, Scheduler, policy_of, run_ids
+from sortie.scheduler import Memory
 from sortie.store import Store
 from sortie.telemetry import Publish, facts
 from sortie.telemetry.live_runs import LiveRuns
@@ -134,9 +132,14 @@ class Daemon:
                 )
                 memory: Memory | None = None
                 with shutdown.recovery:
-                    memory = await self._recover(contexts)
+                    memory = await recalled(self._workflow, self._store, contexts, self._publish)
                 if memory is not None and not shutdown.asked:
-                    orchestrator = self._make_orchestrator(memory, contexts)
+                    orchestrator = make_orchestrator(
+                        self._workflow,
+                        memory,
+                        self._orchestrator_context(contexts),
+                        self._on_crash,
+                    )
                     shutdown.orchestrator = orchestrator
                     transports.send_events_to(orchestrator.tell)
                     await self._work(orchestrator, contexts, shutdown, services)
@@ -146,6 +149,20 @@ class Daemon:
                 services.cancel_scope.cancel()
         self._publish(facts.DaemonStopped(reason=shutdown.reason))
         return shutdown.exit_code
+
+    def _orchestrator_context(self, contexts: RunContexts) -> OrchestratorContext:
+        adapter = trackers.ADAPTERS.load(self._workflow.settings.tracker.kind)
+        return OrchestratorContext(
+            store=self._store,
+            tracker=self._tracker,
+            publish=self._publish,
+            run_context_for=contexts.for_host,
+            preflight=lambda: preflight(
+                contexts.local, self._store, self._root_lock, self._shortages
+            ),
+            wall=time.time,
+            compares=Capability.COMPARE_AND_SET in adapter.capabilities,
+        )
 
     def _reload(self) -> None:
         if self._reloader is not None:
@@ -274,39 +291,3 @@ class Daemon:
         with suppress(WorkspaceError, OSError, Shortage):
             await contexts.local.workspaces.check()
             await run_in_thread(self._root_lock.ensure)
-
-    async def _recover(self, contexts: RunContexts) -> Memory:
-        """End what an earlier daemon left running, and take over what it recorded."""
-        settings = self._workflow.settings
-        recovery = Recovery(
-            store=self._store,
-            transport_of=lambda host: contexts.for_host(host).transport,
-            publish=self._publish,
-            wall=time.time,
-            grace=settings.agent.stop_grace,
-            has_program=lambda: has_program(contexts.local),
-        )
-        return await recover(recovery, policy_of(settings))
-
-    def _make_orchestrator(self, memory: Memory, contexts: RunContexts) -> Orchestrator:
-        settings = self._workflow.settings
-        adapter = trackers.ADAPTERS.load(settings.tracker.kind)
-        scheduler = Scheduler(
-            policy_of(settings),
-            now=trio.current_time(),
-            new_run_id=run_ids(uuid4()),
-            memory=memory,
-            epoch=time.time() - trio.current_time(),
-        )
-        context = OrchestratorContext(
-            store=self._store,
-            tracker=self._tracker,
-            publish=self._publish,
-            run_context_for=contexts.for_host,
-            preflight=lambda: preflight(
-                contexts.local, self._store, self._root_lock, self._shortages
-            ),
-            wall=time.time,
-            compares=Capability.COMPARE_AND_SET in adapter.capabilities,
-        )
-        return Orchestrator(scheduler, settings, context, self._on_crash, memory.comments)

@@ -12,6 +12,7 @@ from typing import TypeVar
 import trio
 from msgspec import Struct, field
 
+from sortie.daemon import issue_views
 from sortie.daemon import state_view as views
 from sortie.daemon.last_failures import LastFailures
 from sortie.daemon.recent_activity import RecentActivity
@@ -83,7 +84,9 @@ class DaemonView(Struct, frozen=True, kw_only=True):
         snapshot, details = self.orchestrator.snapshot(), self.live_runs.runs()
         backlog, failure = self.orchestrator.backlog(snapshot, first_kept), self.failures.of
         waits, place = snapshot.waiting, self.workspace
-        shown = waits if first_waiting is None else nsmallest(first_waiting, waits, views.due_at)
+        shown = (
+            waits if first_waiting is None else nsmallest(first_waiting, waits, issue_views.due_at)
+        )
         return StateView(
             generated_at=utc_now(),
             status=snapshot.status,
@@ -98,24 +101,24 @@ class DaemonView(Struct, frozen=True, kw_only=True):
                 kept=len(snapshot.kept),
             ),
             running=tuple(
-                views.running_view(c, details.get(c.run_id), failure(c.issue))
+                issue_views.running_view(c, details.get(c.run_id), failure(c.issue))
                 for c in snapshot.worked
             ),
             waiting=tuple(
-                views.waiting_view(c, failure(c.issue), place(c.issue.id)) for c in shown
+                issue_views.waiting_view(c, failure(c.issue), place(c.issue.id)) for c in shown
             ),
             held=tuple(
-                views.held_view(c, failure(c.issue), place(c.issue.id)) for c in snapshot.held
+                issue_views.held_view(c, failure(c.issue), place(c.issue.id)) for c in snapshot.held
             ),
             slots=views.slots_view(snapshot),
             totals=self.totals.view(views.elapsed(snapshot)),
-            queued=tuple(map(views.candidate_view, backlog.first_queued)),
-            blocked=tuple(map(views.candidate_view, backlog.first_blocked)),
+            queued=tuple(map(issue_views.candidate_view, backlog.first_queued)),
+            blocked=tuple(map(issue_views.candidate_view, backlog.first_blocked)),
             hosts=views.host_views(snapshot),
             tracker=self.tracker.view(),
             usage_limit=views.usage_limit_view(snapshot),
             today=views.today_view(snapshot),
-            kept=tuple(views.kept_view(claim, snapshot.policy) for claim in snapshot.kept),
+            kept=tuple(issue_views.kept_view(claim, snapshot.policy) for claim in snapshot.kept),
             handed_off=self.recent.handed_off(),
         )
 
@@ -208,7 +211,7 @@ class DaemonView(Struct, frozen=True, kw_only=True):
         if isinstance(found, str):
             return self._unknown(issue, found)
         failure, place = self.failures.of(found.issue), self.workspace(found.issue.id)
-        view = views.explanation_view(found, failure, self.tracker.budgets(), place)
+        view = issue_views.explanation_view(found, failure, self.tracker.budgets(), place)
         return replace(view, delivery=await self._last_delivery(view.issue_identifier))
 
     async def _last_delivery(self, issue: str) -> DeliveryView | None:
