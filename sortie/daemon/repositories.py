@@ -54,7 +54,7 @@ class Repositories:
             known = self._known.get((host, root))
             if known is None:
                 known = self._known[host, root] = self._made(transport, root)
-            known.transport = transport  # a reload may have made another
+            known.git.transport = transport  # a reload may have made another
             return known
 
         return RemoteRepository(url=self._url, at=at, access=self.access, forge=self.forge)

@@ -14,9 +14,8 @@ from collections.abc import Callable, Mapping
 
 import trio
 
-from sortie.model import GitError
 from sortie.model.git_urls import GitUrl
-from sortie.transports import Command, Transport
+from sortie.transports import Transport
 from sortie.workspaces.git_values import (
     Changes,
     ClonePurpose,
@@ -28,26 +27,19 @@ from sortie.workspaces.git_values import (
     Standing,
     all_in,
     changed_file,
-    complaint_in,
-    git_variables,
     known_in,
     ref_key,
     shown_path,
 )
-from sortie.workspaces.safe_git import script_text
+from sortie.workspaces.repository_script import NETWORK_LIMIT, RepositoryScript
 
 FRESH = 10.0
 """Seconds for which a mirror counts as up to date."""
-
-NETWORK_LIMIT = 1800.0
-"""Seconds that a fetch, a clone with submodules, or a push may take."""
 
 LARGEST_FILE = 100 * 1024 * 1024
 """Bytes of a file that is committed and pushed; GitHub takes no larger one."""
 
 _MIRRORS = "@repositories"
-_ANSWER_LIMIT = 4 * 1024 * 1024
-_COMPLAINT_LIMIT = 2400
 
 
 class Repository:
@@ -61,7 +53,7 @@ class Repository:
         self.url = url
         self.base = options.base or ""
         self._root = root
-        self.transport = transport
+        self.git = RepositoryScript(transport, root, url)
         self._options = options
         self.who = (options.author_name, options.author_email)
         self._lfs = str(int(options.lfs))
@@ -76,7 +68,7 @@ class Repository:
             if self._fetched_at is not None and now - self._fetched_at < FRESH:
                 return
             first = "1" if self._fetched_at is None else "0"
-            said = await self.run(
+            said = await self.git.run(
                 f"fetch {self.url.text}",
                 ("mirror", self.mirror, self.url.text, first, self._options.base or ""),
                 env=env,
@@ -89,7 +81,9 @@ class Repository:
     async def default_branch(self, access: GitAccess, env: Mapping[str, str]) -> str:
         """Ask the remote for its default branch."""
         arguments = ("default_branch", self.url.text)
-        said = await self.run(f"reach {self.url.text}", arguments, env=env, access=access, limit=60)
+        said = await self.git.run(
+            f"reach {self.url.text}", arguments, env=env, access=access, limit=60
+        )
         return said.strip()
 
     def forget_fetch(self) -> None:
@@ -110,7 +104,7 @@ class Repository:
     ) -> Standing:
         """Make an empty directory a clone with the branch checked out, or tell a clone what is new
         at the remote. Nothing of an agent's is reset."""
-        said = await self.run(
+        said = await self.git.run(
             f"check out {branch}",
             (
                 "checkout",
@@ -141,7 +135,7 @@ class Repository:
         self, path: str, key: str, message: str, env: Mapping[str, str], *, may: bool
     ) -> Leftovers:
         """Take over the commits of a workspace, and commit what is in none where that is wanted."""
-        said = await self.run(
+        said = await self.git.run(
             "read what the agent left",
             (
                 "leftovers",
@@ -166,7 +160,7 @@ class Repository:
     async def changes(self, head: str, env: Mapping[str, str]) -> Changes:
         """Return what a commit changes against the base."""
         arguments = ("changes", self.mirror, head, self.base, str(LARGEST_FILE))
-        said = await self.run("compare the work with its base", arguments, env=env)
+        said = await self.git.run("compare the work with its base", arguments, env=env)
         known = known_in(said)
         return Changes(
             tree=known["tree"],
@@ -180,12 +174,12 @@ class Repository:
     async def diff(self, head: str, env: Mapping[str, str], limit: int) -> str:
         """Return the difference to the base, its first ``limit`` bytes."""
         arguments = ("difference", self.mirror, head, self.base, str(limit))
-        return await self.run("show the difference to the base", arguments, env=env)
+        return await self.git.run("show the difference to the base", arguments, env=env)
 
     async def conflicts(self, head: str, env: Mapping[str, str]) -> tuple[str, ...]:
         """Return the paths in which a commit conflicts with the base, as far as git can tell."""
         arguments = ("conflicts", self.mirror, head, self.base)
-        said = await self.run("compare the work with its base", arguments, env=env)
+        said = await self.git.run("compare the work with its base", arguments, env=env)
         return tuple(map(shown_path, said.splitlines()))
 
     async def each_object(
@@ -197,12 +191,12 @@ class Repository:
         before, so that nothing is cut in half.
         """
         reader = ObjectReader(take)
-        await self.read("read the commits", ("objects", self.mirror, head), env, reader.feed)
+        await self.git.read("read the commits", ("objects", self.mirror, head), env, reader.feed)
 
     async def path_of(self, head: str, object_id: str, env: Mapping[str, str]) -> str:
         """Return the path under which a commit holds an object, "" where it has none."""
         arguments = ("path_of", self.mirror, head, object_id)
-        return (await self.run("find a file", arguments, env=env)).strip()
+        return (await self.git.run("find a file", arguments, env=env)).strip()
 
     async def clean_clone(
         self,
@@ -215,7 +209,7 @@ class Repository:
         """Make a clone with nothing in it but a commit, and return its path."""
         path = f"{self._root}/@{purpose}/{key}"
         arguments = ("clean", self.mirror, path, self.url.text, commit, *self._extras, *self.who)
-        await self.run(
+        await self.git.run(
             "make a clean clone",
             arguments,
             env=env,
@@ -226,7 +220,7 @@ class Repository:
 
     async def remove_clean_clone(self, key: str, purpose: ClonePurpose = "verify") -> None:
         """Remove a clean clone."""
-        await self.transport.files.remove_directory(f"{self._root}/@{purpose}", key)
+        await self.git.transport.files.remove_directory(f"{self._root}/@{purpose}", key)
 
     async def push(
         self,
@@ -250,57 +244,8 @@ class Repository:
             began_at or "",
             self._lfs,
         )
-        said = await self.run(
+        said = await self.git.run(
             f"push {branch}", arguments, env=env, access=access, limit=NETWORK_LIMIT
         )
         moved = known_in(said).get("moved")
         return Moved(moved) if moved else None
-
-    async def run(
-        self,
-        what: str,
-        arguments: tuple[str, ...],
-        *,
-        env: Mapping[str, str],
-        access: GitAccess | None = None,
-        limit: float = NETWORK_LIMIT,
-    ) -> str:
-        """Have the script do something, and return what it prints."""
-        parts, size = [], 0
-
-        def take(chunk: bytes) -> None:
-            nonlocal size
-            size += len(chunk)
-            if size <= _ANSWER_LIMIT:
-                parts.append(chunk)
-
-        with trio.move_on_after(limit) as scope:
-            await self.read(what, arguments, env, take, access)
-        if scope.cancelled_caught:
-            raise GitError(f"could not {what}: it took more than {limit:g} s")
-        return b"".join(parts).decode("utf-8", "replace")
-
-    async def read(
-        self,
-        what: str,
-        arguments: tuple[str, ...],
-        env: Mapping[str, str],
-        take: Callable[[bytes], None],
-        access: GitAccess | None = None,
-    ) -> None:
-        """Have ``take`` see what git writes. Raises GitError where it fails, and says why."""
-        command = Command(
-            argv=("/bin/sh", "-c", script_text("repository"), "sortie-git", *arguments),
-            cwd=self._root,
-            env={**env, **git_variables(self.url, access)},
-        )
-        complaint = b""
-        async with self.transport.process(command) as process:
-            async for stream, chunk in process.output():
-                if stream == 1:
-                    take(chunk)
-                else:
-                    complaint = (complaint + chunk)[-_COMPLAINT_LIMIT:]
-            ended = await process.wait()
-        if ended.status != 0:
-            raise GitError(f"could not {what}: {complaint_in(complaint)}")

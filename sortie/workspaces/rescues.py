@@ -21,7 +21,7 @@ class Rescues:
         Raises GitError where a file is too large to be kept, which must not be lost.
         """
         async with self._repository.lock:
-            said = await self._repository.run(
+            said = await self._repository.git.run(
                 "rescue what is nowhere else",
                 (
                     "rescue",
@@ -39,7 +39,7 @@ class Rescues:
 
     async def forget(self, before: float, env: Mapping[str, str]) -> tuple[str, ...]:
         """Forget what was rescued before a time in Unix seconds; return the refs."""
-        said = await self._repository.run(
+        said = await self._repository.git.run(
             "forget what was rescued",
             ("forget", self._repository.mirror, str(int(before))),
             env=env,
@@ -48,21 +48,21 @@ class Rescues:
 
     async def listed(self, env: Mapping[str, str]) -> tuple[Rescued, ...]:
         """Return what is kept, the newest first."""
-        said = await self._repository.run(
+        said = await self._repository.git.run(
             "list what was rescued", ("rescued", self._repository.mirror), env=env
         )
         return tuple(map(rescued_in, said.splitlines()))
 
     async def show(self, ref: str, env: Mapping[str, str]) -> str:
         """Return the commits of rescued work with what they change."""
-        return await self._repository.run(
+        return await self._repository.git.run(
             "show rescued work", ("show_rescued", self._repository.mirror, ref), env=env
         )
 
     async def bundle(self, ref: str, env: Mapping[str, str], *, thin: bool) -> bytes:
         """Return rescued work as a bundle, a thin one for a clone that is up to date."""
         parts: list[bytes] = []
-        await self._repository.read(
+        await self._repository.git.read(
             "pack rescued work",
             ("bundle", self._repository.mirror, ref, str(int(thin))),
             env,
