@@ -81,6 +81,7 @@ def gauges_of(view: DaemonView) -> Gauges:
         sessions_retrying=len(snapshot.waiting),
         issues_held=len(snapshot.held),
         workspaces_kept=sum(len(claim.kept) for claim in snapshot.kept),
+        watched_pull_requests=len(snapshot.watched),
         issues_queued=backlog.queued,
         issues_blocked=backlog.blocked,
         slots_available=snapshot.free,

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Literal
 
 from sortie.facts.fact import Fact, Level, LogLine, RecurringFailures, fact, line
 from sortie.model import Issue
+
+WatchResult = Literal["merged", "closed", "gone", "expired", "left"]
+ReactionResult = Literal["changed", "unchanged", "dropped", "exhausted"]
+MergeResult = Literal["merged", "queued", "updated", "not_ready", "refused", "failed"]
 
 
 @fact("watch.began", "info")
@@ -23,7 +28,7 @@ class WatchEnded(Fact, frozen=True, kw_only=True):
 
     issue: Issue
     pull_request: str
-    result: str
+    result: WatchResult
     reason: str
 
 
@@ -62,7 +67,7 @@ class ReactionEnded(Fact, frozen=True, kw_only=True):
     issue: Issue
     pull_request: str
     kinds: tuple[str, ...]
-    result: str
+    result: ReactionResult
 
     @property
     def level(self) -> Level:
@@ -75,7 +80,7 @@ class MergeAttempted(Fact, frozen=True, kw_only=True):
 
     issue: Issue
     pull_request: str
-    result: str
+    result: MergeResult
     error: str | None
 
     @property
@@ -85,7 +90,8 @@ class MergeAttempted(Fact, frozen=True, kw_only=True):
 
 @fact("errand.failed", "warning")
 class ErrandFailed(Fact, frozen=True, kw_only=True):
-    """What was to be done at a pull request, or to its issue, could not be done and is left."""
+    """What was to be done at a pull request, or to its issue, could not be done and is left;
+    ``errand`` is one of the words in ``sortie/model/watches.py``."""
 
     issue: Issue
     pull_request: str

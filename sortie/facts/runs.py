@@ -37,13 +37,15 @@ class Phase(StrEnum):
 
 @fact("run.started", "info")
 class RunStarted(RunFact, frozen=True, kw_only=True):
-    """A run was recorded and its worker started."""
+    """A run was recorded and its worker started; ``reaction`` is what of its pull request it
+    answers."""
 
     issue: Issue
     attempt: int
     host: str
     agent: str
     max_turns: int
+    reaction: tuple[str, ...] = ()
 
     def shown(self) -> dict[str, object]:
         return {"title": self.issue.shown_title} | RunFact.shown(self)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
+from typing import get_args
 
 from msgspec import Struct, field
 
@@ -41,6 +42,11 @@ class Reaction(Struct, frozen=True, kw_only=True):
     threads: tuple[ReviewThread, ...] = ()
     comments: tuple[Note, ...] = ()
     labelled: bool = False
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Its kinds, for people and programs."""
+        return tuple(kind.value for kind in self.kinds)
 
 
 class ThreadReply(Struct, frozen=True, kw_only=True, tag="reply"):
@@ -98,6 +104,14 @@ Errand = (
     | IssueMove
 )
 """What is to be done at the forge, or the tracker, beside runs and merges."""
+
+ERRANDS: tuple[str, ...] = tuple(kind.__struct_config__.tag for kind in get_args(Errand))
+"""The words for them."""
+
+
+def word_for(errand: Errand) -> str:
+    """Return the word for an errand."""
+    return str(errand.__struct_config__.tag)
 
 
 class Watch(Struct, frozen=True, kw_only=True):

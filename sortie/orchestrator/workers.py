@@ -59,6 +59,7 @@ class WorkerPool:
                 host=start.host,
                 agent=settings.agent.kind,
                 max_turns=settings.agent.max_turns,
+                reaction=start.reaction.words if start.reaction is not None else (),
             )
         )
         # The scopes are made here, not in the task, so that a StopWorker which overtakes the

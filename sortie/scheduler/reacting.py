@@ -85,7 +85,7 @@ def react(state: SchedulerState, watched: Watched, found: PullRequestState, now:
 def _busy_with(claim: object, watch: Watch) -> str:
     if isinstance(claim, Held):
         return f"its issue is held: {claim.detail}"
-    kinds = ", ".join(watch.reaction.kinds) if watch.reaction is not None else ""
+    kinds = ", ".join(watch.reaction.words) if watch.reaction is not None else ""
     return f"a run answers {kinds}" if kinds else "the issue's run"
 
 
@@ -153,7 +153,7 @@ def _begin(state: SchedulerState, watched: Watched, reaction: Reaction, now: flo
         facts.ReactionPlanned(
             issue=watched.issue,
             pull_request=watch.pull_request.url,
-            kinds=tuple(kind.value for kind in reaction.kinds),
+            kinds=reaction.words,
             head=reaction.head,
         )
     )

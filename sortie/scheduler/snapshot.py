@@ -26,6 +26,7 @@ from sortie.scheduler.hosts import Troubled
 from sortie.scheduler.policy import Policy
 from sortie.scheduler.state import SchedulerState
 from sortie.scheduler.usage_limits import UsageLimit
+from sortie.scheduler.watch_standing import WatchStanding, standings
 
 _Kind = TypeVar("_Kind")
 
@@ -39,6 +40,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     ``limit`` is the usage limit of the agent's account, if it is known to have one.
     ``spent_today`` was used on ``day``, and ``day_spent`` says that its budget is used up.
     ``idle_polls`` counts good polls in a row that found nothing to do or to wait for.
+    ``watched`` are the pull requests that are watched, the most urgent first.
     """
 
     now: float
@@ -61,6 +63,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     day: str
     spent_today: Spending
     day_spent: str | None
+    watched: tuple[WatchStanding, ...] = ()
 
     @property
     def worked(self) -> tuple[Worked, ...]:
@@ -138,6 +141,7 @@ def snapshot_of(state: SchedulerState, now: float) -> Snapshot:
         day=state.day,
         spent_today=state.ledger.today,
         day_spent=state.day_spent(),
+        watched=standings(state.watches.values(), state.claims),
     )
 
 

@@ -46,14 +46,14 @@ def leave(state: SchedulerState, issue: Issue) -> None:
 
 
 def reaction_ended(
-    state: SchedulerState, watched: Watched, reaction: Reaction, result: str
+    state: SchedulerState, watched: Watched, reaction: Reaction, result: facts.ReactionResult
 ) -> None:
     """Tell that a reaction is over."""
     state.out.append(
         facts.ReactionEnded(
             issue=watched.issue,
             pull_request=watched.watch.pull_request.url,
-            kinds=tuple(kind.value for kind in reaction.kinds),
+            kinds=reaction.words,
             result=result,
         )
     )
@@ -62,7 +62,7 @@ def reaction_ended(
 def end_watch(
     state: SchedulerState,
     watched: Watched,
-    result: str,
+    result: facts.WatchResult,
     reason: str,
     now: float,
     errands: tuple[Errand, ...] = (),

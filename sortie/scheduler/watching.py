@@ -8,6 +8,8 @@ Rule 3: a head that Sortie has made gives no budget back; one that somebody else
 
 from __future__ import annotations
 
+from typing import Literal
+
 from msgspec.structs import replace
 
 from sortie import facts
@@ -28,6 +30,7 @@ from sortie.model.watches import (
     Reaction,
     ThreadReply,
     Watch,
+    word_for,
 )
 from sortie.scheduler import events as ev
 from sortie.scheduler import records as rec
@@ -151,7 +154,7 @@ def errand_done(state: SchedulerState, event: ev.ErrandDone, now: float) -> None
             facts.ErrandFailed(
                 issue=watched.issue,
                 pull_request=watched.watch.pull_request.url,
-                errand=type(errand).__name__,
+                errand=word_for(errand),
                 error=event.error,
             )
         )
@@ -290,7 +293,9 @@ def _delivered_head(state: SchedulerState, watched: Watched) -> str | None:
     return None if delivery is None else delivery.head
 
 
-def _over(state: SchedulerState, watched: Watched, result: str, now: float) -> None:
+def _over(
+    state: SchedulerState, watched: Watched, result: Literal["merged", "closed"], now: float
+) -> None:
     """Do what is left to do for a pull request that was merged or closed."""
     settings, merged = state.policy.reactions, result == "merged"
     errands: list[Errand] = []

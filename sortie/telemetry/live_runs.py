@@ -26,7 +26,8 @@ class RunDetails(Struct, frozen=True, kw_only=True):
     """A live run. ``turn`` is None before its first turn; ``spent`` is what it has used so far,
     ``context_share`` how full its model's context is, from 0 to 1, ``tool`` what its agent uses
     now, and ``activity`` what it has done. ``delivery`` is
-    the last step of its work to a pull request. Times are aware."""
+    the last step of its work to a pull request, and ``reaction`` what of that it answers. Times are
+    aware."""
 
     run_id: RunId
     issue: Issue
@@ -45,6 +46,7 @@ class RunDetails(Struct, frozen=True, kw_only=True):
     activity: Activity = UNKNOWN
     context_share: float | None = None
     delivery: facts.DeliveryAdvanced | None = None
+    reaction: tuple[str, ...] = ()
 
 
 class _LiveRun:
@@ -108,6 +110,7 @@ def _begun(fact: facts.RunStarted, now: datetime) -> RunDetails:
         attempt=fact.attempt,
         host=fact.host,
         max_turns=fact.max_turns,
+        reaction=fact.reaction,
         started_at=now,
         last_event_at=now,
     )

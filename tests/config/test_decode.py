@@ -55,6 +55,19 @@ def test_defaults_are_those_of_the_contract() -> None:
         },
         "verify": {"commands": (), "timeout": 600.0, "where": "clean", "rounds": 3},
         "self_review": None,
+        "reactions": {
+            "watch_days": 14,
+            "interval": 60.0,
+            "max_interval": 900.0,
+            "needs_human_label": "needs-human",
+            "checks": None,
+            "review": None,
+            "conflicts": None,
+            "commands": None,
+            "merge": None,
+            "merged": None,
+            "closed": None,
+        },
         "forge": {
             "kind": "auto",
             "endpoint": None,
@@ -206,8 +219,8 @@ def test_a_key_without_a_value_has_its_default() -> None:
 
 UNKNOWN_TOP = (
     "known: agent, board, budget, db_path, file, forge, history, hooks, isolation, logging, "
-    "polling, repository, robot, self_review, server, token_rates, tracker, verify, worker, "
-    "workspace"
+    "polling, reactions, repository, robot, self_review, server, token_rates, tracker, verify, "
+    "worker, workspace"
 )
 
 BAD = {

@@ -16,8 +16,9 @@ Path = tuple[str, ...]
 
 
 def resolved(schema: dict[str, Any]) -> dict[str, Any]:
-    name = schema.get("$ref", "").rpartition("/")[2]
-    found: dict[str, Any] = SCHEMA["$defs"][name] if name else schema
+    """Return what a schema refers to, also where it may be null instead."""
+    refs = [one["$ref"] for one in (schema, *schema.get("anyOf", ())) if "$ref" in one]
+    found: dict[str, Any] = SCHEMA["$defs"][refs[0].rpartition("/")[2]] if refs else schema
     return found
 
 

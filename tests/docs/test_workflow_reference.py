@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pydantic import BaseModel
@@ -13,6 +13,15 @@ from pydantic.fields import FieldInfo
 from sortie.config.fields import leaves_of, lookup_of
 from sortie.config.json_schema import json_schema
 from sortie.config.overrides import TARGETS
+from sortie.config.reactions import (
+    ChecksReaction,
+    CommandsReaction,
+    ConflictsReaction,
+    MergeReaction,
+    MoveReaction,
+    ReactionsSettings,
+    ReviewReaction,
+)
 from sortie.config.references import Lookup
 from sortie.config.reload import needs_restart
 from sortie.config.self_review import SelfReviewSettings
@@ -86,6 +95,15 @@ def settings(tracker_block: str = "file") -> Settings:
         tracker=TrackerSettings(kind="file"),
         workspace=WorkspaceSettings(root="/w"),
         self_review=SelfReviewSettings(),
+        reactions=ReactionsSettings(
+            checks=ChecksReaction(),
+            review=ReviewReaction(),
+            conflicts=ConflictsReaction(),
+            commands=CommandsReaction(),
+            merge=MergeReaction(),
+            merged=MoveReaction(state="Done"),
+            closed=MoveReaction(state="Held"),
+        ),
         db_path="/d",
         blocks=blocks,
         tracker_block=tracker_block,
@@ -99,6 +117,14 @@ def settings_with(key: str) -> Settings:
     return settings(block) if block in of_trackers else settings()
 
 
+def changed_block(block: BaseModel, path: Sequence[str]) -> BaseModel:
+    """Return a block in which one key, and nothing else, has another value."""
+    key, *below = path
+    names = {info.alias or name: name for name, info in type(block).model_fields.items()}
+    value: object = changed_block(getattr(block, names[key]), below) if below else object()
+    return block.model_copy(update={names[key]: value})
+
+
 def changed(key: str) -> Settings:
     """Return settings in which one key, and nothing else, has another value."""
     *above, last = key.split(".")
@@ -106,13 +132,9 @@ def changed(key: str) -> Settings:
     if not above:
         return old.model_copy(update={last: object()})
     section_name = above[0]
-    block = old.blocks.get(section_name) or getattr(old, section_name)
-    if len(above) == 2:
-        inner = getattr(block, above[1]).model_copy(update={last: object()})
-        new = block.model_copy(update={above[1]: inner})
-    else:
-        names = {info.alias or name: name for name, info in type(block).model_fields.items()}
-        new = block.model_copy(update={names[last]: object()})
+    new = changed_block(
+        old.blocks.get(section_name) or getattr(old, section_name), key.split(".")[1:]
+    )
     if section_name in old.blocks:
         return old.model_copy(update={"blocks": Frozen({**old.blocks, section_name: new})})
     return old.model_copy(update={section_name: new})
@@ -131,7 +153,8 @@ def test_every_key_stands_in_the_schema_for_editors() -> None:
 
     def keys(part: dict[str, Any], above: str = "") -> Iterator[str]:
         for key, inner in part["properties"].items():
-            found = schema["$defs"].get(inner.get("$ref", "").rpartition("/")[2], inner)
+            refs = [one["$ref"] for one in (inner, *inner.get("anyOf", ())) if "$ref" in one]
+            found = schema["$defs"][refs[0].rpartition("/")[2]] if refs else inner
             if "properties" in found:
                 yield from keys(found, f"{above}{key}.")
             else:

@@ -22,6 +22,7 @@ from sortie.model.reviews import ReviewVerdict
 from sortie.telemetry import facts as f
 
 RUN = RunId("11111111-2222-3333-4444-555555555555")
+PULL_REQUEST = "https://forge.example/team/thing/pulls/7"
 ISSUE = Issue(id=IssueId("1"), identifier="DEMO-1", title="Mend the fence", state="To Do")
 
 RUN_STARTED = f.RunStarted(
@@ -134,7 +135,7 @@ FACTS: tuple[f.Fact, ...] = (
         files_changed=2,
         added=5,
         removed=1,
-        pull_request="https://forge.example/team/thing/pulls/7",
+        pull_request=PULL_REQUEST,
     ),
     f.CommandVerified(run_id=RUN, command="make test", ok=True, status="exit 0", seconds=2.5),
     f.ReviewFinished(
@@ -148,6 +149,18 @@ FACTS: tuple[f.Fact, ...] = (
         seconds=12.5,
         reason="its answer is not in the form",
     ),
+    f.WatchBegan(issue=ISSUE, pull_request=PULL_REQUEST),
+    f.WatchEnded(issue=ISSUE, pull_request=PULL_REQUEST, result="merged", reason="it was merged"),
+    f.ReactionPlanned(
+        issue=ISSUE, pull_request=PULL_REQUEST, kinds=("checks", "review"), head="0123abc"
+    ),
+    f.ReactionEnded(
+        issue=ISSUE, pull_request=PULL_REQUEST, kinds=("checks", "review"), result="unchanged"
+    ),
+    f.MergeAttempted(
+        issue=ISSUE, pull_request=PULL_REQUEST, result="refused", error="a rule forbids it"
+    ),
+    f.ErrandFailed(issue=ISSUE, pull_request=PULL_REQUEST, errand="reply", error="no such thread"),
     f.WorkRescued(issue_identifier="DEMO-1", refs=("refs/sortie/rescue/DEMO-1/run",)),
     f.TransitionCompleted(issue=ISSUE, lifecycle="handoff", state="Review", result="success"),
     f.IssueHandedOff(issue=ISSUE, state="Review"),

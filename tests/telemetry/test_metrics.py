@@ -11,19 +11,33 @@ from prometheus_client.parser import text_string_to_metric_families as parse_pla
 from sortie.facts import (
     AgentSpoke,
     DispatchDropped,
+    ErrandFailed,
     Fact,
     HookCompleted,
     HttpAnswered,
+    MergeAttempted,
     OrphansReaped,
     PollCompleted,
+    ReactionEnded,
+    ReactionPlanned,
     SessionRefused,
     TransitionCompleted,
+    WatchEnded,
     WorkflowReloaded,
 )
 from sortie.model import ErrorKind, RunStatus
+from sortie.model.watches import IssueMove, word_for
 from sortie.telemetry.metrics import MetricsSink, expose
 from sortie.telemetry.metrics.gauges import GaugeCollector, Gauges
-from tests.telemetry.samples import FACTS, ISSUE, RUN, RUN_FINISHED, RUN_STARTED, TURN_FAILED
+from tests.telemetry.samples import (
+    FACTS,
+    ISSUE,
+    PULL_REQUEST,
+    RUN,
+    RUN_FINISHED,
+    RUN_STARTED,
+    TURN_FAILED,
+)
 
 Sample = tuple[str, tuple[tuple[str, str], ...]]
 
@@ -47,6 +61,10 @@ COUNTERS = {
     "sortie_deliveries_total": ["stage"],
     "sortie_verified_commands_total": ["result"],
     "sortie_self_reviews_total": ["verdict"],
+    "sortie_reactions_total": ["kind", "result"],
+    "sortie_merges_total": ["result"],
+    "sortie_watches_ended_total": ["result"],
+    "sortie_errands_failed_total": ["errand"],
     "sortie_rescues_total": [],
     "sortie_hook_runs_total": ["hook", "result"],
     "sortie_holds_total": ["reason"],
@@ -68,6 +86,7 @@ GAUGES = {
     "sortie_sessions_retrying": [],
     "sortie_issues_held": [],
     "sortie_workspaces_kept": [],
+    "sortie_watched_pull_requests": [],
     "sortie_issues_queued": [],
     "sortie_issues_blocked": [],
     "sortie_slots_available": [],
@@ -91,6 +110,7 @@ BUSY = Gauges(
     sessions_retrying=3,
     issues_held=1,
     workspaces_kept=3,
+    watched_pull_requests=12,
     slots_available=8,
     issues_queued=7,
     issues_blocked=4,
@@ -195,6 +215,38 @@ def test_no_label_names_an_issue() -> None:
             },
         ),
         (
+            ReactionPlanned(
+                issue=ISSUE, pull_request=PULL_REQUEST, kinds=("checks", "review"), head="0123abc"
+            ),
+            {
+                "sortie_reactions_total{kind=checks,result=planned}": 1,
+                "sortie_reactions_total{kind=review,result=planned}": 1,
+            },
+        ),
+        (
+            ReactionEnded(
+                issue=ISSUE, pull_request=PULL_REQUEST, kinds=("conflicts",), result="exhausted"
+            ),
+            {"sortie_reactions_total{kind=conflicts,result=exhausted}": 1},
+        ),
+        (
+            MergeAttempted(issue=ISSUE, pull_request=PULL_REQUEST, result="merged", error=None),
+            {"sortie_merges_total{result=merged}": 1},
+        ),
+        (
+            WatchEnded(issue=ISSUE, pull_request=PULL_REQUEST, result="expired", reason="r"),
+            {"sortie_watches_ended_total{result=expired}": 1},
+        ),
+        (
+            ErrandFailed(
+                issue=ISSUE,
+                pull_request=PULL_REQUEST,
+                errand=word_for(IssueMove(state="Done")),
+                error="e",
+            ),
+            {"sortie_errands_failed_total{errand=move_issue}": 1},
+        ),
+        (
             PollCompleted(result="skipped", seconds=0.0),
             {"sortie_poll_cycles_total{result=skipped}": 1},
         ),
@@ -261,6 +313,7 @@ def test_gauges_are_read_when_they_are_asked_for() -> None:
         ("sortie_sessions_retrying", ()): 3,
         ("sortie_issues_held", ()): 1,
         ("sortie_workspaces_kept", ()): 3,
+        ("sortie_watched_pull_requests", ()): 12,
         ("sortie_issues_queued", ()): 7,
         ("sortie_issues_blocked", ()): 4,
         ("sortie_slots_available", ()): 8,

@@ -27,6 +27,7 @@ class Gauges(Struct, frozen=True, kw_only=True):
     issues_queued: int = 0
     issues_blocked: int = 0
     workspaces_kept: int = 0
+    watched_pull_requests: int = 0
     usage_limited: bool = False
     daily_budget_spent: bool = False
     spent_today: Mapping[str, float] = field(default_factory=dict)
@@ -65,6 +66,11 @@ def _families(gauges: Gauges) -> Iterator[GaugeMetricFamily]:
             "workspaces_kept",
             "Workspaces of finished issues that are kept for the work in them.",
             gauges.workspaces_kept,
+        ),
+        (
+            "watched_pull_requests",
+            "Pull requests that are watched until they are merged or closed.",
+            gauges.watched_pull_requests,
         ),
         ("slots_available", "Runs that could be started now.", gauges.slots_available),
         (

@@ -127,7 +127,8 @@ def _run(fact: facts.RunFact) -> str | None:
     match fact:
         case facts.RunStarted(issue=issue, attempt=attempt, host=host, agent=agent):
             about = f"{issue.identifier} ({issue.state}): {issue.shown_title}"
-            return f"run began: {about}; attempt {attempt}, {agent} on {host}"
+            answers = f"; answers {', '.join(fact.reaction)}" if fact.reaction else ""
+            return f"run began: {about}; attempt {attempt}, {agent} on {host}{answers}"
         case facts.WorkspaceReady(path=path, created=created):
             return f"workspace {'made' if created else 'used again'}: {path}"
         case facts.SessionStarted(session_id=str(session)) | facts.SessionNamed(session_id=session):
