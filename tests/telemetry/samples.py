@@ -151,6 +151,7 @@ FACTS: tuple[f.Fact, ...] = (
     ),
     f.WatchBegan(issue=ISSUE, pull_request=PULL_REQUEST),
     f.WatchEnded(issue=ISSUE, pull_request=PULL_REQUEST, result="merged", reason="it was merged"),
+    f.PullRequestsLookedAt(count=2, seconds=0.25, error=None),
     f.ReactionPlanned(
         issue=ISSUE, pull_request=PULL_REQUEST, kinds=("checks", "review"), head="0123abc"
     ),

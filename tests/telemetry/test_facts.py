@@ -42,6 +42,7 @@ NOT_COUNTED = {
     facts.OrphansLeft,
     facts.OrphansSought,
     facts.PauseChanged,
+    facts.PullRequestsLookedAt,
     facts.PermissionAnswered,
     facts.RunPhaseChanged,
     facts.RunStopping,

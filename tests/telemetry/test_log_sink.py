@@ -106,6 +106,7 @@ def test_every_fact_has_its_line() -> None:
         ("warning", "review.finished"),
         ("info", "watch.began"),
         ("info", "watch.ended"),
+        ("debug", "pull_requests.seen"),
         ("info", "reaction.planned"),
         ("warning", "reaction.ended"),
         ("warning", "merge.attempted"),
