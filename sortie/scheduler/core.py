@@ -27,6 +27,7 @@ from sortie.scheduler.commands import (
 )
 from sortie.scheduler.decisions import Decision, Poll
 from sortie.scheduler.dispatch import dispatch, note_candidates
+from sortie.scheduler.errands import errand_done
 from sortie.scheduler.exits import exited
 from sortie.scheduler.explanation import Explanation, explain_issue
 from sortie.scheduler.gates import explain
@@ -47,7 +48,7 @@ from sortie.scheduler.spending import agent_used, begin_day, limit_met, limit_pa
 from sortie.scheduler.state import SchedulerState
 from sortie.scheduler.usage_limits import UsageLimit, UsageLimits
 from sortie.scheduler.watch_table import Watched
-from sortie.scheduler.watching import errand_done, seen, watch_due
+from sortie.scheduler.watching import seen, watch_due
 from sortie.scheduler.workspace_index import WorkspaceIndex
 
 

@@ -91,3 +91,9 @@ def end_watch(
     )
     if not errands:
         forget_watch(state, watched)
+
+
+def look_backoff(state: SchedulerState, tries: int) -> float:
+    """Return the seconds until a forge is asked again after so many failures in a row."""
+    settings = state.policy.reactions
+    return min(settings.interval * 2.0 ** min(tries - 1, 16), settings.longest_interval)

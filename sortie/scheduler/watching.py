@@ -30,21 +30,23 @@ from sortie.model.watches import (
     Reaction,
     ThreadReply,
     Watch,
-    word_for,
 )
 from sortie.scheduler import events as ev
 from sortie.scheduler import records as rec
-from sortie.scheduler.claims import WORKED, HandingOff, Held, Waiting
-from sortie.scheduler.clean_ups import finish
-from sortie.scheduler.decisions import LookAtPullRequests, RunErrand
-from sortie.scheduler.holds import end_hold, hold
+from sortie.scheduler.claims import WORKED, Held
+from sortie.scheduler.decisions import LookAtPullRequests
+from sortie.scheduler.errands import begin_errand
+from sortie.scheduler.holds import end_hold
 from sortie.scheduler.reacting import forgiven, obey, react
 from sortie.scheduler.state import SchedulerState
-from sortie.scheduler.watch_records import end_watch, forget_watch, reaction_ended, record_watch
+from sortie.scheduler.watch_records import (
+    end_watch,
+    forget_watch,
+    look_backoff,
+    reaction_ended,
+    record_watch,
+)
 from sortie.scheduler.watch_table import Watched
-
-ERRAND_TRIES = 5
-"""Tries after which an errand that the service refuses is left."""
 
 STALE_FOR = 300.0
 """Seconds for which an answer of the forge may be older than a push."""
@@ -118,7 +120,7 @@ def watch_due(state: SchedulerState, now: float) -> None:
     for watched in state.watches.take_due(now):
         state.in_hand = watched.issue
         if watched.watch.errands:
-            _begin_errand(state, watched)
+            begin_errand(state, watched)
         else:
             looks.append(watched)
     state.in_hand = None
@@ -131,73 +133,6 @@ def watch_due(state: SchedulerState, now: float) -> None:
     state.out.append(LookAtPullRequests(token, asked))
 
 
-def _begin_errand(state: SchedulerState, watched: Watched) -> None:
-    watched.token, watched.doing = state.next_request(), "errand"
-    watch = watched.watch
-    state.out.append(RunErrand(watched.token, watched.issue, watch.pull_request, watch.errands[0]))
-
-
-def errand_done(state: SchedulerState, event: ev.ErrandDone, now: float) -> None:
-    """Take the first errand off, or try it again later."""
-    watched = state.watches.get(event.issue_id)
-    if watched is None or watched.token != event.token:
-        return
-    state.in_hand, watched.token = watched.issue, None
-    errand = watched.watch.errands[0]
-    if event.error is not None:
-        watched.tries += 1
-        if event.again or (isinstance(errand, IssueMove) and watched.tries < ERRAND_TRIES):
-            watched.due_at = now + _backoff(state, watched.tries)
-            watched.waits_for = event.error
-            return
-        state.out.append(
-            facts.ErrandFailed(
-                issue=watched.issue,
-                pull_request=watched.watch.pull_request.url,
-                errand=word_for(errand),
-                error=event.error,
-            )
-        )
-    watched.tries, watched.due_at = 0, now
-    record_watch(state, watched, replace(watched.watch, errands=watched.watch.errands[1:]))
-    if isinstance(errand, IssueMove):
-        _issue_moved(state, watched, errand, event.error, now)
-    if watched.watch.over and not watched.watch.errands:
-        forget_watch(state, watched)
-
-
-def _issue_moved(
-    state: SchedulerState, watched: Watched, errand: IssueMove, error: str | None, now: float
-) -> None:
-    """Go on with an issue that is elsewhere as its pull request is over."""
-    claim = state.claims.find(watched.issue.id)
-    if error is not None:
-        if claim is None:
-            detail = f"it could not be moved to {errand.state}: {error}"
-            reason = HoldReason.HANDOFF_FAILED
-            hold(state, watched.issue, reason, detail, now, handoff_state=errand.state)
-        return
-    issue = replace(watched.issue, state=errand.state)
-    state.out.append(rec.RecordHandoff(issue=issue, state=errand.state))
-    match claim:
-        case Held():
-            end_hold(state, claim, f"it was moved to {errand.state}")
-        case Waiting() | HandingOff(token=None):
-            state.end_wait(claim, f"it was moved to {errand.state}")
-        case None:
-            pass
-        case _:
-            state.reconcile_at = now  # its run is stopped once it reads so
-            return
-    if state.policy.is_terminal(issue):
-        finish(state, issue)
-
-
-def _backoff(state: SchedulerState, tries: int) -> float:
-    settings = state.policy.reactions
-    return min(settings.interval * 2.0 ** min(tries - 1, 16), settings.longest_interval)
-
-
 def seen(state: SchedulerState, event: ev.PullRequestsSeen, now: float) -> None:
     """Act on what a look has shown."""
     for issue_id in event.asked:
@@ -207,7 +142,7 @@ def seen(state: SchedulerState, event: ev.PullRequestsSeen, now: float) -> None:
         state.in_hand, watched.token = watched.issue, None
         if event.error is not None:
             watched.tries += 1
-            watched.due_at = now + max(event.pause, _backoff(state, watched.tries))
+            watched.due_at = now + max(event.pause, look_backoff(state, watched.tries))
             watched.waits_for = f"it could not be looked at: {event.error}"
             continue
         watched.tries = 0

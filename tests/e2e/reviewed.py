@@ -124,7 +124,7 @@ class Reviewed:
 def _holds(what: Callable[[], object]) -> bool:
     try:
         return bool(what())
-    except (ValueError, AssertionError, FileNotFoundError):
+    except (ValueError, IndexError, AssertionError, FileNotFoundError):
         return False
 
 

@@ -9,7 +9,7 @@ import pytest
 from tests.sim.watched.days import live_through
 
 DAYS = 1000
-OFTEN = 16
+OFTEN = 8
 """How many of the days a run without --full lives."""
 CHUNK = 8
 REACHED: Counter[str] = Counter()

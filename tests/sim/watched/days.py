@@ -46,7 +46,7 @@ DAY = 86_400.0
 EPOCH = 1_780_000_000.0
 REACTIONS = ReactionsSettings.model_validate(
     {
-        "watch_days": 3,
+        "watch_days": 1,
         "checks": {"max_runs": 2},
         "review": {"max_runs": 3},
         "conflicts": {},
@@ -480,7 +480,7 @@ def live_through(seed: int) -> WatchedDay:
     day._queue = [entry for entry in day._queue if entry[3] != day.people]
     heapq.heapify(day._queue)
     day.forge.trouble = 0.0
-    day.live(DAY * 5)
+    day.live(DAY * 2.5)
     if not day.wrong:
         _require_an_end(day)
     return day
