@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import assert_never
 
+from sortie.config.reactions import ReactionsSettings
 from sortie.forges import Forge, Proposal
 from sortie.model import (
     Delivery,
@@ -104,11 +105,12 @@ async def proposal_of(
     checkout = Checkout(branch=delivery.branch, base=delivery.base, behind=delivery.behind)
     own = await words.body(issue, answer, checkout)
     parts = [own] if own is not None else list(_about(issue, answer))
+    watch = watch_lines(words.context.settings.reactions)
     return Proposal(
         branch=delivery.branch,
         base=delivery.base,
         title=await words.title(issue),
-        body=cut("\n\n".join([*parts, *evidence_lines(delivery)]), BODY_LIMIT),
+        body=cut("\n\n".join([*parts, *evidence_lines(delivery), *watch]), BODY_LIMIT),
         draft=settings.draft,
         labels=settings.labels,
         reviewers=settings.reviewers,
@@ -122,6 +124,22 @@ def _about(issue: Issue, answer: str | None) -> Iterator[str]:
     if answer:
         yield "What the agent says of it:"
         yield "\n".join(f"> {line}".rstrip() for line in cut(answer, ANSWER_SHOWN).splitlines())
+
+
+def watch_lines(settings: ReactionsSettings) -> Iterator[str]:
+    """Yield what a pull request may expect of Sortie, for those who look at it, in Markdown."""
+    answered = {
+        "failing checks": settings.checks,
+        "reviews": settings.review,
+        "conflicts with its base": settings.conflicts,
+        "the comments `/sortie fix TEXT`, `/sortie stop` and `/sortie retry`": settings.commands,
+    }
+    names = [name for name, block in answered.items() if block is not None]
+    if names:
+        yield f"Sortie answers {', '.join(names)}."
+    if settings.merge is not None:
+        people = counted(settings.merge.require.approvals, "approval")
+        yield f"Sortie merges it once checks and threads allow, and it has {people}."
 
 
 def evidence_lines(delivery: Delivery) -> Iterator[str]:

@@ -93,6 +93,8 @@ async def test_a_pull_request_is_led_to_its_merge(reviewed: Reviewed, start: Sta
     assert "Rename it" in told[2]
     assert "T-1.txt" in told[3]
     assert len(reviewed.service.requests) == 1
+    assert "Sortie answers failing checks, reviews" in reviewed.request("T-1").body
+    assert "it has 1 approval" in reviewed.request("T-1").body
     assert git(reviewed.bare, "rev-parse", "-q", "--verify", "sortie/T-1", ok=False) == ""
     assert TOKEN not in log
     runs = await reviewed.place.history()
