@@ -6,6 +6,8 @@ from collections import Counter
 
 import pytest
 
+from sortie.model import HoldReason, Trigger
+from tests.sim.test_scheduler_days import WATCHED
 from tests.sim.watched.days import live_through
 
 DAYS = 1000
@@ -29,3 +31,12 @@ def test_days_keep_the_promises(first: int) -> None:
 
     assert REACHED["ReactionPlanned"]
     assert REACHED["MergePullRequest"]
+
+
+@pytest.mark.full
+def test_the_days_reach_everything() -> None:
+    """No rule goes untried: every kind of cause, errand, result and record comes up."""
+    causes = {"check", "review", "note", "comment", "conflicts", "label"}
+    kinds = {word for word in WATCHED if not isinstance(word, HoldReason | Trigger)}
+
+    assert (causes | kinds) - REACHED.keys() == set()
