@@ -127,10 +127,11 @@ class _Shown:
         hosted, one = self._hosted, self._one
         opinions = hosted.opinions(one)
         latest = {said.author: said for said in one.opinions}
-        checks = [self._check(check) for check in hosted.checks(one.seen)]
+        oid = one.seen_before if one.lagging else one.seen
+        checks = [self._check(check) for check in hosted.checks(oid)]
         checks += [self._expected(name) for name in hosted.expected(one)]
         rollup = {"contexts": _connection(checks)} if checks else None
-        commit = {"oid": one.seen, "statusCheckRollup": rollup}
+        commit = {"oid": oid, "statusCheckRollup": rollup}
         conflicts = hosted.conflicts(one)
         return {
             "kind": "PullRequest",

@@ -116,10 +116,10 @@ class GitLabFace(GitLabTalk):
 
     def _change(self, request: Received, number: str) -> Reply:
         one, body = self.one(number), request.json
-        for name in filter(None, body.get("add_labels", "").split(",")):
+        for name in body.get("add_labels", ()):
             if name not in one.labels:
                 one.labels.append(name)
-        gone = body.get("remove_labels", "").split(",")
+        gone = body.get("remove_labels", ())
         one.labels = [name for name in one.labels if name not in gone]
         self.change(one, body)
         return Reply(body=self._whole(one))
@@ -156,7 +156,8 @@ class GitLabFace(GitLabTalk):
     def _label(self, request: Received, name: str) -> Reply:
         known = request.segments[-1]
         del name
-        return Reply(body={"id": 1, "name": known}) if known in self.hosted.labels else not_found()
+        label = {"id": 1, "name": known, "color": "#ffffff"}
+        return Reply(body=label) if known in self.hosted.labels else not_found()
 
     def _status(self, request: Received, commit: str) -> Reply:
         body = request.json

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.forges.faces import ME, Face, not_found, paged
+from tests.forges.faces import ME, Face, not_found, paged, time_at
 from tests.forges.nouns import Remark, Request, there
 from tests.trackers.server.exchange import Received, Reply
 
@@ -61,6 +61,8 @@ class GitLabTalk(Face):
             "id": note.id,
             "body": note.body,
             "author": self.user(note.author),
+            "created_at": time_at(note.id),
+            "updated_at": time_at(note.id),
             "system": system,
             "resolvable": False,
         }

@@ -77,8 +77,8 @@ class MadeCheck:
 class Request:
     """A pull request. ``seen`` is the head that it had at last, ``updated`` counts its changes.
 
-    ``computing``: the forge does not know yet whether it can be merged. ``lagging``: its pipeline
-    is that of the head before. ``queued`` is how the forge itself is to merge it.
+    ``computing``: the forge does not know yet whether it can be merged. ``lagging``: its checks
+    are still shown for the head before. ``queued`` is how the forge itself is to merge it.
     """
 
     number: int

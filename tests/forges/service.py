@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
+from tests.forges.contracts import contract_of
 from tests.forges.gitea_face import GiteaFace
 from tests.forges.github_checks import LOGS
 from tests.forges.github_face import GitHubFace
-from tests.forges.github_graphql import GRAPHQL_PATH, check_question
 from tests.forges.gitlab_face import GitLabFace
 from tests.forges.hosted import PATH as PATH
 from tests.forges.hosted import HostedRepository
-from tests.trackers.server.contract import OpenApiContract
 from tests.trackers.server.exchange import Received, Reply
 from tests.trackers.server.serving import TestServer, serving
 
@@ -43,35 +42,9 @@ class ForgeService(HostedRepository):
         return self.face.answer(request)
 
 
-class GitHubExchanges:
-    """Exchanges held to GitHub's description of REST, or to its schema of GraphQL."""
-
-    def __init__(self) -> None:
-        description = Path(__file__).with_name("github.openapi.json.gz")
-        self._rest = OpenApiContract(description, prefix=GitHubFace.prefix)
-
-    def check_request(self, request: Received) -> None:
-        """Raise Violation where a request is not as described."""
-        if request.path == GRAPHQL_PATH:
-            check_question(request)
-        elif not request.path.startswith(LOGS):
-            self._rest.check_request(_with_one_ref(request))
-
-    def check_answer(self, request: Received, reply: Reply) -> None:
-        """Raise Violation where an answer is not; what is executed by the schema always is."""
-        if request.path != GRAPHQL_PATH and not request.path.startswith(LOGS):
-            self._rest.check_answer(_with_one_ref(request), reply)
-
-
-def _with_one_ref(request: Received) -> Received:
-    """Return a request in which a ref with slashes is one part of the path, as described."""
-    before, word, ref = request.path.partition("/git/refs/")
-    return replace(request, path=f"{before}{word}{ref.replace('/', '%2F')}") if word else request
-
-
 @contextmanager
 def forge_server(kind: str, bare: Path) -> Iterator[tuple[ForgeService, TestServer]]:
     """Run a forge over a bare repository."""
     service = ForgeService(kind, bare)
-    with serving(service, GitHubExchanges() if kind == "github" else None) as server:
+    with serving(service, contract_of(kind)) as server:
         yield service, server

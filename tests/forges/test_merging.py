@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from sortie.forges import Forge
+from sortie.forges import Forge, Proposal
 from sortie.model import LostAnswer, PullRequest, TrackerError, TrackerErrorKind
 from sortie.model.pull_requests import MergeMethod
 from tests.forges.rig import BRANCH, Rig
+from tests.trackers.server.exchange import Received
 from tests.trackers.server.faults import Refuse, Reset
 from tests.workspaces.remotes import git
 
@@ -147,6 +148,24 @@ async def test_a_merge_that_is_scheduled_again_is_no_error(rig: Rig) -> None:
     assert state.queued
 
 
+async def test_a_head_that_moves_at_the_last_moment_is_a_conflict(github: Rig) -> None:
+    """Between the look at it and the change, whatever GitHub says then."""
+    head = github.push()
+    github.service.required = ("test",)
+    async with github.opened() as forge:
+        opened = await github.open_one(forge)
+
+        def push_first(request: Received) -> None:
+            if b"enablePullRequestAutoMerge" in request.body:
+                github.push()
+
+        github.server.before = push_first
+        with pytest.raises(TrackerError) as moved:
+            await forge.merge_when_ready(opened, head, "merge")
+
+    assert moved.value.kind is TrackerErrorKind.CONFLICT
+
+
 async def test_a_push_ends_what_github_was_told(github: Rig) -> None:
     """It has to be told again."""
     head = github.push()
@@ -209,9 +228,20 @@ async def test_a_branch_is_deleted_and_never_a_base(rig: Rig) -> None:
         await forge.delete_branch(BRANCH)
         with pytest.raises(TrackerError) as refused:
             await forge.delete_branch("main")
+        with pytest.raises(TrackerError):
+            await forge.delete_branch(" ")
         state = (await forge.look([opened]))[opened.id]
+    rig.push("sortie/T-2")
+    async with rig.opened() as forge:
+        with pytest.raises(TrackerError) as default:  # of no pull request that was seen
+            await forge.delete_branch("main")
+        proposal = Proposal(branch="sortie/T-2", base="release/1", title="Mend", body="")
+        await forge.open(proposal)
+        with pytest.raises(TrackerError) as base:
+            await forge.delete_branch("release/1")
 
-    assert sorted(rig.service.git.heads()) == ["main", "release/1"]
+    assert {default.value.kind, base.value.kind} == {TrackerErrorKind.INVALID}
+    assert sorted(rig.service.git.heads()) == ["main", "release/1", "sortie/T-2"]
     assert refused.value.kind is TrackerErrorKind.INVALID
     assert state.pull_request.state == "merged"
 

@@ -87,7 +87,7 @@ class GitLabForge(GitLabMerging):
         title = f"{DRAFT}{proposal.title}" if pull_request.draft else proposal.title
         body: dict[str, Any] = {"title": title, "description": harmless(proposal.body)}
         if proposal.labels:
-            body["add_labels"] = ",".join(proposal.labels)
+            body["add_labels"] = list(proposal.labels)
         answer = await self.write("PUT", f"/merge_requests/{pull_request.number}", what, body)
         return self.seen(pull_request_of(answer.json()))
 
@@ -169,7 +169,7 @@ class GitLabForge(GitLabMerging):
         """Add and remove labels, in one change; GitLab would make one that it does not know."""
         what = f"cannot label merge request {pull_request.number}"
         add = await self.known_labels(_single(add), what)
-        body = {"add_labels": ",".join(add), "remove_labels": ",".join(_single(remove))}
+        body = {"add_labels": add, "remove_labels": _single(remove)}
         if wanted := {key: names for key, names in body.items() if names}:
             await self.write("PUT", f"/merge_requests/{pull_request.number}", what, wanted)
 

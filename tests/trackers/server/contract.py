@@ -32,6 +32,13 @@ class OpenApiContract:
         self._api, self._paths = _described(path)
         self._prefix = prefix
 
+    def describes(self, request: Received) -> bool:
+        """Tell whether there is such an operation in the description."""
+        asked = _Asked(request, self._prefix)
+        parts = asked.path.strip("/").split("/")
+        fitting = (t for t in self._paths if _fits(t.strip("/").split("/"), parts))
+        return any(asked.method in self._paths[template] for template in fitting)
+
     def check_request(self, request: Received) -> None:
         """Raise Violation where a request is not as described."""
         asked = _Asked(request, self._prefix)
