@@ -109,6 +109,21 @@ async def test_what_no_list_shows_is_read_again(rig: Rig, mock_clock: MockClock)
         assert await check() == ["success"]
 
 
+async def test_a_check_that_is_made_again_is_read_again(gitlab: Rig, mock_clock: MockClock) -> None:
+    """Though the list shows no change, and the check had failed."""
+    gitlab.push()
+    gitlab.service.set_check("sortie/T-1", "test", "failure")
+    async with gitlab.opened() as forge:
+        opened = await gitlab.open_one(forge)
+        await forge.look([opened])
+        mock_clock.jump(SETTLING + 1)
+        before = (await forge.look([opened]))[opened.id].checks
+        assert await forge.rerun(before[0])
+        after = (await forge.look([opened]))[opened.id].checks
+
+    assert [check.state.value for check in (*before, *after)] == ["failure", "pending"]
+
+
 @pytest.mark.parametrize("count", [30])
 async def test_one_that_waits_for_a_check_reads_no_talk(
     gitlab: Rig, mock_clock: MockClock, count: int

@@ -58,6 +58,25 @@ async def test_checks_are_those_of_the_head(rig: Rig) -> None:
     assert moved.pull_request.head != head
 
 
+@pytest.mark.parametrize(
+    ("rule", "required"),
+    [((), None), (("test",), True), (("lint",), False), (("ci/*",), None), (("test", "*"), True)],
+)
+async def test_gitea_says_which_checks_it_demands_where_a_rule_names_them(
+    gitea: Rig, rule: tuple[str, ...], required: bool | None
+) -> None:
+    """A pattern names none."""
+    gitea.push()
+    gitea.service.required = rule
+    gitea.service.set_check(BRANCH, "test", "success")
+    async with gitea.opened() as forge:
+        state = await look(forge, await gitea.open_one(forge))
+
+    checks = {check.name: check for check in state.checks}
+    assert checks["test"].required is required
+    assert set(checks) == {"test", *(name for name in rule if name == "lint")}
+
+
 async def test_a_branch_that_conflicts_says_so(rig: Rig, mock_clock: MockClock) -> None:
     """And is not called so while the forge computes it."""
     rig.push(BRANCH, "README", "ours\n")

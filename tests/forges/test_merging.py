@@ -49,6 +49,7 @@ async def test_a_head_that_has_moved_is_not_merged(rig: Rig) -> None:
     async with rig.opened() as forge:
         opened = await rig.open_one(forge)
         moved = rig.push()
+        rig.service.set_check(BRANCH, "slow", "pending")
         kinds = []
         for change in (
             lambda: forge.merge(opened, head, "squash"),

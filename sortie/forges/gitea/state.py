@@ -70,7 +70,10 @@ def labels_of(item: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def checks_of(statuses: Sequence[Any], required: Iterable[str]) -> tuple[HeadCheck, ...]:
-    """Return the newest status of each name, and those that are demanded and not there."""
+    """Return the newest status of each name, and those that are demanded and not there.
+
+    Whether one is demanded is not known where nothing is, or by a pattern.
+    """
     newest = {str(one.get("context")): one for one in sorted(statuses, key=lambda one: one["id"])}
     demanded = tuple(required)
     checks = [_check(name, one, demanded) for name, one in newest.items()]
@@ -83,12 +86,12 @@ def checks_of(statuses: Sequence[Any], required: Iterable[str]) -> tuple[HeadChe
 
 
 def _check(name: str, item: Any, required: tuple[str, ...]) -> HeadCheck:
-    exact = name in required
+    told = bool(required) and not any(map(_is_pattern, required))
     return HeadCheck(
         id=str(item["id"]),
         name=name,
         state=_CHECKS.get(word_of(item.get("status")), CheckState.PENDING),
-        required=True if exact else None if any(map(_is_pattern, required)) else bool(exact),
+        required=True if name in required else False if told else None,
         url=text_of(item.get("target_url")),
     )
 
