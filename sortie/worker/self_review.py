@@ -201,7 +201,7 @@ class ReviewConversation:
         self._context = context
         self._path = path
         self._prompt = prompt
-        self.reporter = _reporter_of(tools.reporter)
+        self.reporter = reporter_of(tools.reporter)
         self.told: AnsweredVerdict | str = "it was not asked"
 
     async def held(self, session: Session) -> RunEnd:
@@ -247,7 +247,7 @@ def _context_of(context: RunContext, reviewer: ReviewerAgent) -> RunContext:
     )
 
 
-def _reporter_of(reporter: RunReporter) -> RunReporter:
+def reporter_of(reporter: RunReporter) -> RunReporter:
     """Return a reporter that marks facts as the reviewer's, and keeps back what would be taken for
     the run's own: the id of its session, and what its agent has done."""
 

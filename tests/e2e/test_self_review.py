@@ -235,11 +235,15 @@ async def test_a_reviewer_that_hangs_is_ended(reviewed: Reviewed, start: Start) 
 
 
 async def test_what_a_reviewer_changes_is_thrown_away(reviewed: Reviewed, start: Start) -> None:
-    """Files, commits and branches of its clone, and a process that it leaves there."""
+    """Files, commits and branches of its clone, a process that it leaves there, and what it would
+    have others read in place of the commit."""
     reviewed.judge(f"""
 echo bad >out.txt; echo bad >bad; git add -A; git -c user.name=A -c user.email=a@b commit -qm bad
 git push -q origin HEAD:sortie/T-1 2>/dev/null || :
 (setsid sleep 600 >/dev/null 2>&1 &) </dev/null
+mirror=$(ls -d {reviewed.place.workspaces}/@repositories/*.git)
+git --git-dir="$mirror" fetch -q "$PWD" HEAD:refs/bad
+git --git-dir="$mirror" replace "$(git rev-parse HEAD~)" "$(git rev-parse HEAD)"
 {APPROVES}
 """)
 
@@ -249,7 +253,9 @@ git push -q origin HEAD:sortie/T-1 2>/dev/null || :
 
     assert "bad" not in reviewed.tree()
     assert git(reviewed.bare, "show", "sortie/T-1:out.txt") == "1"
-    assert (await reviewed.run())["delivery"]["review"]["commit"] == reviewed.pushed()
+    delivery = (await reviewed.run())["delivery"]
+    assert (delivery["review"]["verdict"], delivery["files_changed"]) == ("approve", 1)
+    assert delivery["review"]["commit"] == reviewed.pushed()
 
 
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM])

@@ -6,6 +6,8 @@
 # itself is done by git_here, which runs nothing that its configuration names.
 set -eu
 umask 077
+# A commit is what its name says, whatever else somebody wants to have read in its place.
+export GIT_NO_REPLACE_OBJECTS=1
 
 fail() {
   printf '%s\n' "$1" >&2
