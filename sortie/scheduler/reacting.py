@@ -174,7 +174,9 @@ def _exhaust(state: SchedulerState, watched: Watched, kind: ReactionKind, now: f
     )
     errands: tuple[Errand, ...] = (
         LabelChange(add=(settings.needs_human_label,)),
-        PullRequestComment(body=body, key=f"{watch.pull_request.id}:{kind}:{watch.heads[-1:]}"),
+        PullRequestComment(
+            body=body, key=f"{watch.pull_request.id}:{kind}:{watch.pull_request.head}"
+        ),
     )
     record_watch(
         state,

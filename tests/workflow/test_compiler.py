@@ -36,7 +36,7 @@ def test_good_prompts_have_no_problems(source: str) -> None:
 
 
 INVALID = "prompt: not a valid template:"
-VARIABLES = "known: attempt, issue, repository, run, workspace"
+VARIABLES = "known: attempt, issue, reaction, repository, review, run, workspace"
 FIELDS = (
     "known: assignee, blocked_by, branch_name, comments, created_at, description, id, identifier, "
     "issue_type, labels, parent, priority, state, title, updated_at, url"
