@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from sortie.store import HistoryRow
     from sortie.web.issue import ExplanationView
     from sortie.web.runs import RunView
+    from sortie.web.watches import WatchView
 
 _STANDINGS = {"handing_off": "being handed off", "cleaning": "finished"}
 _TEXT_LIMIT = 600
@@ -148,12 +149,27 @@ def explanation(view: ExplanationView, now: datetime, width: int) -> str:
     if view.delivery is not None:
         for line in delivery_lines(view.delivery):
             ways.add_row("work", Text(one_line(line), overflow="fold"))
+    if view.watch is not None:
+        for line in _about_watch(view.watch, view.standing == "watched"):
+            ways.add_row("watched", Text(one_line(line), overflow="fold"))
     for way in view.ways_out:
         ways.add_row("way out", Text(one_line(way), overflow="fold"))
     for budget in view.budgets:
         ways.add_row("tracker", Text(one_line(f"budget of {budget.words}"), overflow="fold"))
     text = laid_out(*parts, Text(), gates, Text(), ways, width=width)
     return "".join(f"{line.rstrip()}\n" for line in text.splitlines())
+
+
+def _about_watch(watch: WatchView, gates_are_shown: bool) -> Iterator[str]:
+    """Yield what is told of a watched pull request; its closed gates where no table has them."""
+    from sortie.web.watches import watch_lines
+
+    yield watch.standing.pull_request
+    yield from watch_lines(watch)
+    if not gates_are_shown:
+        for gate in watch.gates:
+            if gate.reason is not None:
+                yield f"gate {gate.gate}: {gate.reason}"
 
 
 def _grid(names: int) -> Table:

@@ -54,7 +54,8 @@ def status_facts(status: DaemonStatus) -> Iterator[StatusFact]:
     yield (
         "issues",
         f"{counts.running:,} running, {counts.waiting:,} waiting, {counts.held:,} held,"
-        f" {counts.queued:,} queued, {counts.blocked:,} blocked",
+        f" {counts.queued:,} queued, {counts.blocked:,} blocked"
+        + (f", {counted(counts.watched, 'pull request')} watched" if counts.watched else ""),
         "",
     )
     yield from _tracker(state)

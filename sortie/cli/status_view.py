@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         WorkspaceView,
     )
     from sortie.web.state import HostView, StateView
+    from sortie.web.watches import WatchedView
 
 _HEADING = "bold"
 _ADVICE = {
@@ -37,12 +38,18 @@ _ADVICE = {
         "push what is in it, or remove the directory; 'sortie retry ISSUE' looks at once,\n"
         "and when its time is over the workspace is removed with all it holds"
     ),
+    "pull requests": (
+        "'sortie explain ISSUE' says what each gate of a merge waits for, and what was answered"
+    ),
     "handed off": "'sortie diff ISSUE' shows what is to be reviewed",
 }
 """What is said below a table."""
 
 _SHOWN = 3
 """Queued or blocked issues that are shown; the rest is counted."""
+
+_WATCHED = 12
+"""Watched pull requests that are shown, those that need a person first; the rest is counted."""
 
 _HANDED_OFF = 10
 """Issues that are shown of those handed off lately."""
@@ -62,6 +69,7 @@ def screen(status: DaemonStatus, width: int) -> str:
             "queued": state.counts.queued,
             "blocked": state.counts.blocked,
             "handed off": len(state.handed_off),
+            "pull requests": state.counts.watched,
         }.get(name, 0)
         if more > len(rows):
             parts.append(f"... and {more - len(rows)} more\n")
@@ -96,6 +104,12 @@ def _sections(state: StateView) -> Iterator[tuple[str, Sequence[str], str, Seque
         ("issue", "host", "until"),
         "workspace",
         [row for view in state.kept for row in _kept_workspaces(view)],
+    )
+    yield (
+        "pull requests",
+        ("issue", "number", "stands", "since", "looked at"),
+        "waits for",
+        [_watched(view, now) for view in state.watched[:_WATCHED]],
     )
     yield (
         "handed off",
@@ -164,6 +178,20 @@ def _kept_workspaces(view: KeptView) -> Iterator[Row]:
     for kept in view.workspaces:
         cells = (view.issue_identifier, kept.host, utc(view.until))
         yield Row(cells, f"{kept.path}: {kept.reason}")
+
+
+def _watched(view: WatchedView, now: datetime) -> Row:
+    look = "now"
+    if view.next_look_at is not None and view.next_look_at > now:
+        look = f"in {between(now, view.next_look_at)}"
+    cells = (
+        view.issue_identifier,
+        f"#{view.number}",
+        view.words,
+        f"{between(view.since, now)} ago",
+        look,
+    )
+    return Row(cells, _joined(view.waits_for, view.pull_request))
 
 
 def _handed_off(view: HandedOffView, now: datetime) -> Row:

@@ -19,6 +19,7 @@ from sortie.daemon.recent_activity import RecentActivity
 from sortie.daemon.totals import RunTotals
 from sortie.daemon.tracker_status import SHOWN_ISSUES, TrackerStatus
 from sortie.daemon.wall_time import utc_now
+from sortie.daemon.watch_views import watched_view
 from sortie.model import IssueId, RunId, StoreError
 from sortie.orchestrator import Orchestrator
 from sortie.resources import Shortages
@@ -99,6 +100,7 @@ class DaemonView(Struct, frozen=True, kw_only=True):
                 blocked=backlog.blocked,
                 unreadable=self.tracker.unreadable_count(),
                 kept=len(snapshot.kept),
+                watched=len(snapshot.watched),
             ),
             running=tuple(
                 issue_views.running_view(c, details.get(c.run_id), failure(c.issue))
@@ -120,6 +122,7 @@ class DaemonView(Struct, frozen=True, kw_only=True):
             today=views.today_view(snapshot),
             kept=tuple(issue_views.kept_view(claim, snapshot.policy) for claim in snapshot.kept),
             handed_off=self.recent.handed_off(),
+            watched=tuple(map(watched_view, snapshot.watched)),
         )
 
     def workspace(self, issue_id: IssueId) -> WorkspaceView | None:
@@ -287,6 +290,7 @@ def _issue_in_hand(found: ExplanationView, state: StateView, runs: Sequence[RunV
         runs=tuple(runs),
         workspace=found.workspace,
         description=found.description,
+        watch=found.watch,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from sortie.daemon.wall_time import wall_time
+from sortie.daemon.watch_views import gate_answers, watch_view
 from sortie.model import NOTHING, UNKNOWN, IssueId, WaitKind, cut
 from sortie.scheduler import Explanation, Policy
 from sortie.scheduler.claims import Cleaning, HandingOff, Held, Waiting, Worked
@@ -15,7 +16,6 @@ from sortie.web.issue import (
     CandidateView,
     ExplanationView,
     FailureView,
-    GateAnswer,
     HeldView,
     KeptView,
     KeptWorkspaceView,
@@ -62,6 +62,7 @@ def running_view(
         branch=delivery.branch if delivery else None,
         delivery=delivery.stage.value if delivery else None,
         pull_request=delivery.pull_request if delivery else None,
+        reaction=details.reaction if details else (),
         credits=spent.credits,
         tokens=spent.tokens,
         cost_usd=spent.cost_usd,
@@ -169,9 +170,7 @@ def explanation_view(
         run_id=found.run_id,
         turn=found.turn,
         attempt=found.attempt,
-        gates=tuple(
-            GateAnswer(gate=v.gate, open=v.reason is None, reason=v.reason) for v in found.gates
-        ),
+        gates=gate_answers(found.gates),
         next_run_at=None if found.next_at is None else wall_time(found.next_at),
         next_step=found.next_step,
         ways_out=found.ways_out,
@@ -181,4 +180,5 @@ def explanation_view(
         labels=tuple(cut(label, _LABEL_LIMIT) for label in issue.labels[:_LABELS]),
         description=issue.shown_description,
         workspace=workspace,
+        watch=None if found.watch is None else watch_view(found.watch),
     )

@@ -27,8 +27,8 @@ from sortie.orchestrator.recall import recall
 from sortie.scheduler import Memory, Policy, Record
 from sortie.scheduler import records as rec
 from sortie.scheduler.claims import Held
-from sortie.scheduler.explanation import ways_out
 from sortie.scheduler.holds import repaired
+from sortie.scheduler.ways_out import ways_out
 from sortie.store import (
     Recovered,
     Store,

@@ -39,7 +39,7 @@ def errand_done(state: SchedulerState, event: ev.ErrandDone, now: float) -> None
         watched.tries += 1
         if event.again or (isinstance(errand, IssueMove) and watched.tries < ERRAND_TRIES):
             watched.due_at = now + look_backoff(state, watched.tries)
-            watched.waits_for = event.error
+            watched.waits_for = f"{word_for(errand)} is tried again: {event.error}"
             return
         state.out.append(
             facts.ErrandFailed(

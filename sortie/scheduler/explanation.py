@@ -7,7 +7,7 @@ from typing import assert_never
 
 from msgspec import Struct
 
-from sortie.model import HoldReason, Issue, RunId, Trigger
+from sortie.model import Issue, RunId, Trigger
 from sortie.scheduler.candidates import GateVerdict
 from sortie.scheduler.claims import (
     WORKED,
@@ -23,12 +23,10 @@ from sortie.scheduler.claims import (
 )
 from sortie.scheduler.dispatch import queue
 from sortie.scheduler.gates import FITNESS, HOST_SLOT, USAGE_LIMIT, eligible_hosts, explain
-from sortie.scheduler.merging import explain_merge
-from sortie.scheduler.policy import Policy
-from sortie.scheduler.rules import CONFIGURATION_HOLDS
 from sortie.scheduler.snapshot import SOON
 from sortie.scheduler.state import SchedulerState
-from sortie.scheduler.watch_table import Watched
+from sortie.scheduler.watch_standing import WatchExplanation, explain_watch
+from sortie.scheduler.ways_out import STATE_CHANGE, ways_out
 
 
 class IssueStanding(StrEnum):
@@ -50,7 +48,7 @@ class Explanation(Struct, frozen=True, kw_only=True):
 
     ``since`` (of a run or a hold) and ``next_at`` are monotonic seconds, None where no time is
     known; a ``next_at`` that has passed means as soon as the gates open. ``next_step`` is what must
-    happen before it runs.
+    happen before it runs. ``watch`` is about its pull request, if that is watched.
     """
 
     issue: Issue
@@ -64,6 +62,7 @@ class Explanation(Struct, frozen=True, kw_only=True):
     next_at: float | None
     next_step: str
     ways_out: tuple[str, ...]
+    watch: WatchExplanation | None = None
 
 
 def explain_issue(state: SchedulerState, name: str, now: float) -> Explanation | str:
@@ -74,8 +73,9 @@ def explain_issue(state: SchedulerState, name: str, now: float) -> Explanation |
     claim = state.claims.find(issue.id)
     gates = explain(issue, state, now)
     watched = state.watches.get(issue.id)
-    if claim is None and watched is not None and issue.id not in state.candidates:
-        return _watched(state, watched, now)
+    watch = None if watched is None else explain_watch(state, watched, now)
+    if claim is None and watch is not None and issue.id not in state.candidates:
+        return _watched(issue, watch)
     next_at, next_step = _next(state, issue, claim, gates)
     worked = claim if isinstance(claim, WORKED) else None
     return Explanation(
@@ -89,25 +89,28 @@ def explain_issue(state: SchedulerState, name: str, now: float) -> Explanation |
         gates=gates,
         next_at=next_at,
         next_step=next_step,
-        ways_out=ways_out(state.policy, claim),
+        ways_out=ways_out(state.policy, claim, watched=watch is not None),
+        watch=watch,
     )
 
 
-def _watched(state: SchedulerState, watched: Watched, now: float) -> Explanation:
+def _watched(issue: Issue, watch: WatchExplanation) -> Explanation:
     """Explain an issue whose pull request is watched; its gates are those of the merge."""
-    url = watched.watch.pull_request.url
+    standing = watch.standing
+    url = standing.watch.pull_request.url
     return Explanation(
-        issue=watched.issue,
+        issue=issue,
         standing=IssueStanding.WATCHED,
-        detail=f"its pull request {url} is watched: {watched.waits_for}",
+        detail=f"its pull request {url} is watched: {standing.waits_for}",
         since=None,
         run_id=None,
         turn=None,
         attempt=None,
-        gates=tuple(explain_merge(state, watched, now)),
-        next_at=watched.due_at if watched.token is None else None,
+        gates=watch.gates,
+        next_at=standing.next_at,
         next_step="the pull request is looked at again",
-        ways_out=(_STATE_CHANGE,),
+        ways_out=(STATE_CHANGE,),
+        watch=watch,
     )
 
 
@@ -268,35 +271,3 @@ def _due(state: SchedulerState, issue: Issue, gates: tuple[GateVerdict, ...]) ->
     place = ahead.index(issue.id) if issue.id in ahead else 0
     where = "it is the first" if place == 0 else f"{place} come before it"
     return f"{closed.reason}; {where} of {len(ahead)} in the queue"
-
-
-_STATE_CHANGE = "a change of its state in the tracker"
-_CONTENT_CHANGE = "a change of its content in the tracker (title, description, labels; no comment)"
-
-
-def ways_out(policy: Policy, claim: Claim | None) -> tuple[str, ...]:
-    """Return what ends a wait, a hold or a run, in words."""
-    match claim:
-        case Held(issue=issue, reason=reason):
-            ways = [_STATE_CHANGE]
-            if policy.is_active(issue):
-                ways.insert(0, f"sortie retry {issue.identifier}")
-            if reason is not HoldReason.OPERATOR:
-                ways.append(_CONTENT_CHANGE)
-            if reason is HoldReason.AGENT_NOT_FOUND:
-                ways.append("the agent's program, once it is found")
-            if reason in CONFIGURATION_HOLDS:
-                ways.append("a reload of the workflow file: a change to it, or SIGHUP")
-            elif reason is HoldReason.SESSION_BUDGET_EXHAUSTED:
-                ways.append(f"agent.max_sessions above {policy.max_sessions}, or 0")
-            elif reason is HoldReason.USAGE_BUDGET_EXHAUSTED:
-                ways.append("a higher agent.max_tokens, max_credits or max_cost_usd, or 0")
-            elif reason is HoldReason.HANDOFF_FAILED:
-                ways.append("another tracker.handoff_state")
-            return tuple(ways)
-        case Waiting(issue=issue) | HandingOff(issue=issue, token=None):
-            return (f"sortie retry {issue.identifier}", f"sortie stop {issue.identifier}")
-        case Starting(issue=issue) | Running(issue=issue):
-            return (f"sortie stop {issue.identifier}",)
-        case _:
-            return ()

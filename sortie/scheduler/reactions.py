@@ -164,7 +164,7 @@ def call_for(
     }
     kinds = tuple(kind for kind, names in found.items() if names)
     for kind in kinds:
-        if watch.runs.get(kind, 0) >= _most(kind, settings):
+        if watch.runs.get(kind, 0) >= most_runs(kind, settings):
             return CalledFor(exhausted=kind)
     if not kinds:
         return CalledFor()
@@ -183,7 +183,8 @@ def call_for(
     )
 
 
-def _most(kind: ReactionKind, settings: ReactionsSettings) -> int:
+def most_runs(kind: ReactionKind, settings: ReactionsSettings) -> int:
+    """Return how many runs of a kind there may be, 0 where it is off."""
     block = {
         ReactionKind.CONFLICTS: settings.conflicts,
         ReactionKind.CHECKS: settings.checks,

@@ -8,8 +8,12 @@ from enum import StrEnum
 from msgspec import Struct
 
 from sortie.model import Issue, IssueId
-from sortie.model.watches import Watch
+from sortie.model.watches import ReactionKind, Watch
+from sortie.scheduler.candidates import GateVerdict
 from sortie.scheduler.claims import Claim, Held
+from sortie.scheduler.merging import explain_merge
+from sortie.scheduler.reactions import most_runs
+from sortie.scheduler.state import SchedulerState
 from sortie.scheduler.watch_table import Watched
 
 
@@ -45,6 +49,36 @@ class WatchStanding(Struct, frozen=True, kw_only=True):
     next_at: float | None
     queued: bool
     held: str | None
+
+
+class UsedRuns(Struct, frozen=True, kw_only=True):
+    """How many runs of a kind there were, of how many; ``most`` is 0 where the kind is off."""
+
+    kind: ReactionKind
+    used: int
+    most: int
+
+
+class WatchExplanation(Struct, frozen=True, kw_only=True):
+    """A watched pull request with the gates of its merge, none where Sortie does not merge."""
+
+    standing: WatchStanding
+    gates: tuple[GateVerdict, ...]
+    runs: tuple[UsedRuns, ...]
+
+
+def explain_watch(state: SchedulerState, watched: Watched, now: float) -> WatchExplanation:
+    """Explain a watched pull request."""
+    used, settings = watched.watch.runs, state.policy.reactions
+    runs = (
+        UsedRuns(kind=kind, used=used.get(kind, 0), most=most_runs(kind, settings))
+        for kind in ReactionKind
+    )
+    return WatchExplanation(
+        standing=standing_of(watched, state.claims.find(watched.issue.id)),
+        gates=tuple(explain_merge(state, watched, now)),
+        runs=tuple(each for each in runs if each.most or each.used),
+    )
 
 
 def standing_of(watched: Watched, claim: Claim | None) -> WatchStanding:

@@ -107,6 +107,7 @@ def _answered(
         watched,
         replace(watched.watch, reaction=None, errands=(*watched.watch.errands, *errands)),
     )
+    watched.waits_for = "it is looked at again after its run"
     reaction_ended(state, watched, reaction, "changed" if moved else "unchanged")
 
 

@@ -8,30 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Literal
 
 from sortie.model.numbers import number_text
-from sortie.model.times import rfc3339
 from sortie.web.deliveries import DeliveryView
 from sortie.web.runs import RunView
-
-
-class _TimeAsText:
-    """Has pydantic write a time as RFC 3339; commands that only read views are spared pydantic."""
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
-        from pydantic import PlainSerializer
-
-        return PlainSerializer(rfc3339, return_type=str).__get_pydantic_core_schema__(
-            source, handler
-        )
-
-    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, str]:
-        return {"type": "string", "format": "date-time"}
-
-
-Time = Annotated[datetime, _TimeAsText()]
+from sortie.web.times import Time
+from sortie.web.watches import GateAnswer, WatchView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +32,8 @@ class RunningView:
     """A run under way. ``cost_usd`` is what it cost so far, of which ``estimated_usd`` is reckoned
     from its tokens; ``context_share`` is how full its model's context is, from 0 to 1.
     ``files_modified`` are relative to the workspace, ``tool_uses`` counts the uses of each tool.
-    ``delivery`` is how far its work has come on ``branch``, and ``pull_request`` an address."""
+    ``delivery`` is how far its work has come on ``branch``, and ``pull_request`` an address.
+    ``reaction`` are the kinds of what it answers of its pull request."""
 
     issue_id: str
     issue_identifier: str
@@ -80,6 +64,7 @@ class RunningView:
     branch: str | None = None
     delivery: str | None = None
     pull_request: str | None = None
+    reaction: tuple[str, ...] = ()
     last_failure: FailureView | None = None
 
 
@@ -199,15 +184,6 @@ class BudgetView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GateAnswer:
-    """A gate as it is told, with a truth value besides its reason."""
-
-    gate: str
-    open: bool
-    reason: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ExplanationView:
     """How one issue stands and why.
 
@@ -215,7 +191,9 @@ class ExplanationView:
     began, where known. ``next_run_at`` is None where no time is known; ``next_step`` says what
     must happen before the issue runs. ``ways_out`` tell what a person can do. ``budgets`` are what
     the tracker still lets Sortie ask. ``description`` is the issue's, cut where it is long.
-    ``delivery`` is what became of the work of its last run that had any.
+    ``delivery`` is what became of the work of its last run that had any, and ``watch`` is about its
+    pull request, if that is watched; of one with the standing ``watched``, gates are those of the
+    merge and ``next_run_at`` is the next look.
     """
 
     issue_id: str
@@ -249,6 +227,7 @@ class ExplanationView:
     description: str = ""
     workspace: WorkspaceView | None = None
     delivery: DeliveryView | None = None
+    watch: WatchView | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,9 +237,10 @@ class IssueView:
     ``standing`` and ``detail`` are as in its explanation. Of an issue that the daemon does not have
     in hand, of which runs are recorded, they are told by its last run: standing is ``handed_off``
     where it was handed off after that, else None. One of ``running``, ``waiting`` and ``held`` is
-    its entry in the state, if it has one. ``runs`` are the last ones, newest first, with what they
-    have left; ``workspace`` is the directory that is there. ``description`` is cut where it is
-    long; of an issue that is not in hand, it is what the agent of its last run got.
+    its entry in the state, if it has one, and ``watch`` is about its pull request, if that is
+    watched. ``runs`` are the last ones, newest first, with what they have left; ``workspace`` is
+    the directory that is there. ``description`` is cut where it is long; of an issue that is not in
+    hand, it is what the agent of its last run got.
     """
 
     issue_id: str | None
@@ -277,3 +257,4 @@ class IssueView:
     runs: tuple[RunView, ...]
     workspace: WorkspaceView | None = None
     description: str | None = None
+    watch: WatchView | None = None

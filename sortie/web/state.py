@@ -17,10 +17,11 @@ from sortie.web.issue import (
     HeldView,
     KeptView,
     RunningView,
-    Time,
     WaitingView,
 )
 from sortie.web.redaction import json_bytes
+from sortie.web.times import Time
+from sortie.web.watches import WatchedView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +36,7 @@ class WorkflowView:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
     """How many issues there are of each kind; ``queued``, ``blocked`` and ``unreadable`` ones are
-    in no claim."""
+    in no claim, and ``watched`` ones may be in any."""
 
     running: int
     waiting: int
@@ -44,6 +45,7 @@ class Counts:
     blocked: int = 0
     unreadable: int = 0
     kept: int = 0
+    watched: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,6 +176,7 @@ class StateView:
     today: TodayView = NO_DAY
     kept: tuple[KeptView, ...] = ()
     handed_off: tuple[HandedOffView, ...] = ()
+    watched: tuple[WatchedView, ...] = ()
 
 
 def to_json(view: object, only: set[str] | None = None) -> bytes:

@@ -19,7 +19,7 @@ from sortie.web.broadcaster import Message
 from sortie.web.redaction import Secrets, json_bytes, without_secrets
 from sortie.web.state import StateView, to_json
 
-BY_ISSUE = ("running", "waiting", "held", "kept")
+BY_ISSUE = ("running", "waiting", "held", "kept", "watched")
 """The lists that have an entry for each issue."""
 
 _SENT_WHOLE = tuple(

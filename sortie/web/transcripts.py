@@ -15,7 +15,6 @@ from starlette.responses import PlainTextResponse, Response
 from sortie.model import RunId
 from sortie.resources import Shortage
 from sortie.telemetry.transcripts import Kind, TranscriptLine, TranscriptPage, as_text, is_run_id
-from sortie.web.issue import Time
 from sortie.web.operations import (
     JSON,
     RUN_ID,
@@ -28,6 +27,7 @@ from sortie.web.operations import (
 from sortie.web.responses import error_response
 from sortie.web.source import TranscriptSource
 from sortie.web.state import to_json
+from sortie.web.times import Time
 
 DEFAULT_LINES, MOST_LINES = 1000, 10_000
 """Lines of a page: by default, and at most."""

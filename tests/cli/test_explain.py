@@ -11,7 +11,8 @@ import pytest
 from sortie.cli.explain import explanation
 from sortie.cli.output import UNLIMITED
 from sortie.model import ErrorKind, RunStatus, Streak
-from sortie.web.issue import BudgetView, ExplanationView, FailureView, GateAnswer
+from sortie.web.issue import BudgetView, ExplanationView, FailureView
+from sortie.web.watches import GateAnswer
 from tests.cli.conftest import Cli
 from tests.cli.fake_daemon import TOKEN, Asked, FakeDaemon
 from tests.cli.test_history import record

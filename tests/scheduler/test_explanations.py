@@ -272,6 +272,7 @@ def test_every_hold_names_its_ways_out(reason: HoldReason) -> None:
             "a higher agent.max_tokens, max_credits or max_cost_usd, or 0"
         ),
         HoldReason.HANDOFF_FAILED: "another tracker.handoff_state",
+        HoldReason.REACTION_EXHAUSTED: "a push to its pull request by somebody else",
     }
     expected = [RETRY, STATE]
     if reason is not HoldReason.OPERATOR:

@@ -22,7 +22,6 @@ from sortie.web.health import Health
 from sortie.web.issue import (
     ExplanationView,
     FailureView,
-    GateAnswer,
     HeldView,
     IssueView,
     RunningView,
@@ -38,6 +37,7 @@ from sortie.web.state import (
     WorkflowView,
 )
 from sortie.web.state_feed import StateFeed
+from sortie.web.watches import GateAnswer
 from tests.telemetry.transcripts.fake import EXAMPLE, FakeTranscripts, some_lines
 from tests.web.fixed_daemon import FixedDaemon
 

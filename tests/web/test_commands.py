@@ -144,6 +144,7 @@ async def test_an_explanation_is_the_view(client: httpx.AsyncClient, world: Worl
         "description": "",
         "workspace": None,
         "delivery": None,
+        "watch": None,
     }
 
 

@@ -41,6 +41,7 @@ async def test_a_page_has_the_documented_shape(world: World) -> None:
                 "turn": 1,
                 "kind": "output",
                 "text": text,
+                "role": None,
             }
             for number, text in ((1, "one"), (2, "<b>two</b>"), (3, "three"))
         ],

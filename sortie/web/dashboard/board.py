@@ -89,7 +89,7 @@ def _notices(state: StateView, health: Health, poll: PollView | None) -> Iterato
         yield StatusNotice("warn", "The budget of the day is used up", (state.today.exhausted,))
 
 
-RUNNING, WAITING, HELD = 200, 25, 50
+RUNNING, WAITING, HELD, WATCHED = 200, 25, 50, 20
 """How many issues of each kind the overview shows; ``/lists`` has them all."""
 
 
@@ -151,6 +151,7 @@ def board(state: StateView, health: Health, activity: ActivityView) -> tuple[Par
             kept,
             "nothing is queued or blocked",
         ),
+        *_list("watched", counts.watched, watched_rows(state)[:WATCHED], "nothing is watched"),
         *_list("handed", len(handed), handed, "nothing was handed off lately"),
         *_list("ended", len(ended), ended, "no run has ended yet"),
         Piece("charts", "charts", charts(activity.buckets)),
@@ -183,6 +184,11 @@ def held_rows(state: StateView) -> tuple[Piece, ...]:
     """Return all held issues, the newest first."""
     rows: list[HeldView] = sorted(state.held, key=lambda h: (h.since, h.issue_id), reverse=True)
     return tuple(Piece(f"h:{row.issue_id}", "held", row) for row in rows)
+
+
+def watched_rows(state: StateView) -> tuple[Piece, ...]:
+    """Return all watched pull requests, those that need a person first."""
+    return tuple(Piece(f"p:{row.issue_id}", "watched", row) for row in state.watched)
 
 
 def run_rows(runs: Iterable[PastRun]) -> tuple[Piece, ...]:

@@ -10,10 +10,18 @@ from collections.abc import Callable, Iterator, Mapping
 
 from msgspec import Struct
 
-from sortie.web.dashboard.board import KeptIssue, first_waiting, held_rows, kept_rows, running_rows
+from sortie.web.dashboard.board import (
+    KeptIssue,
+    first_waiting,
+    held_rows,
+    kept_rows,
+    running_rows,
+    watched_rows,
+)
 from sortie.web.dashboard.pieces import Piece
 from sortie.web.issue import CandidateView, HeldView, RunningView, WaitingView
 from sortie.web.state import StateView
+from sortie.web.watches import WatchedView
 
 _SEARCHED_FIELDS = ("issue_identifier", "title", "state", "host")
 
@@ -67,8 +75,9 @@ def _searched(content: object) -> Iterator[str]:
 
 
 def _every(state: StateView) -> tuple[Piece, ...]:
-    """Return all issues that the daemon knows of, those that need a person first."""
-    order = ("held", "running", "waiting", "queued", "blocked")
+    """Return all issues that the daemon knows of, those that need a person first; one that is
+    watched and in another list too stands in both."""
+    order = ("held", "running", "waiting", "watched", "queued", "blocked")
     return tuple(
         Piece(f"a:{row.id}", "found", _found(standing, row))
         for standing in order
@@ -87,6 +96,8 @@ def _found(standing: str, row: Piece) -> FoundIssue:
             return FoundIssue(standing, h.issue_identifier, h.title, "", h.detail)
         case WaitingView() as w:
             return FoundIssue(standing, w.issue_identifier, w.title, "", w.reason or "")
+        case WatchedView() as p:
+            return FoundIssue(standing, p.issue_identifier, p.title, "", p.waits_for)
         case other:
             raise TypeError(f"a list of issues has no {type(other).__name__}")
 
@@ -124,6 +135,12 @@ ISSUE_LISTS: Mapping[str, IssueListing] = {
         columns=("issue", "for", "#due", "why", ""),
         narrowed_by="kind",
         value=_attribute("kind"),
+    ),
+    "watched": IssueListing(
+        rows=watched_rows,
+        columns=("issue", "pull request", "stands", "#since", "waits for", "#looked at"),
+        narrowed_by="stage",
+        value=_attribute("stage"),
     ),
     "queued": IssueListing(
         rows=lambda state: kept_rows(state.queued, queued=True),

@@ -10,10 +10,11 @@ from sortie.model import StoreError
 from sortie.web.dashboard.activity import PastRun, past_run
 from sortie.web.dashboard.pieces import Part, Piece, PieceList
 from sortie.web.deliveries import DeliveryView
-from sortie.web.issue import ExplanationView, GateAnswer, IssueView, WorkspaceView
+from sortie.web.issue import ExplanationView, IssueView, WorkspaceView
 from sortie.web.runs import left_in_git
 from sortie.web.source import DaemonSource
 from sortie.web.transcripts import last_lines
+from sortie.web.watches import GateAnswer
 
 DIFF_LINES = 1500
 """Lines of a diff that a page shows."""
@@ -23,7 +24,9 @@ LINE_LENGTH = 500
 
 _FILE = "diff --git "
 _KINDS = {"+": "added", "-": "removed"}
-_WORKED = frozenset({"starting", "running", "stopping", "handing_off", "cleaning"})
+_NO_RUN_IS_MISSED = frozenset(
+    {"starting", "running", "stopping", "handing_off", "cleaning", "watched"}
+)
 
 
 class IssuePage(Struct, frozen=True):
@@ -67,6 +70,7 @@ async def issue_page(daemon: DaemonSource, name: str, run: str | None) -> IssueP
             Piece("left", "last_run", _last_run(view, found)),
             Piece("controls", "issue_controls", (identifier, standing)),
             Piece("about", "about", _about(view, past)),
+            Piece("watch", "watch", None if view is None else view.watch),
             Piece("delivery", "delivery", await _delivery(daemon, found)),
             Piece("gates", "gates", _closed_gates(view)),
             PieceList("runs-rows", runs or (Piece("no-runs", "nothing", trouble),)),
@@ -149,7 +153,11 @@ def _with_kinds(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 def _closed_gates(view: ExplanationView | None) -> tuple[GateAnswer, ...]:
     """Return all gates where one keeps the issue from a run that it does not have yet."""
-    if view is None or view.standing in _WORKED or all(g.reason is None for g in view.gates):
+    if (
+        view is None
+        or view.standing in _NO_RUN_IS_MISSED
+        or all(g.reason is None for g in view.gates)
+    ):
         return ()
     return view.gates
 

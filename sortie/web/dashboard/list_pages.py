@@ -125,7 +125,8 @@ def _issues(painter: Painter, request: Request, kind: str, state: StateView) -> 
         "choices": choices(shape, every),
         "counts": {
             name: getattr(state.counts, name)
-            for name in ("held", "running", "waiting", "queued", "blocked")
+            for name in ("held", "running", "waiting", "watched", "queued", "blocked")
+            if name != "watched" or state.counts.watched or kind == name
         },
         "address": address,
         "search": search,

@@ -21,7 +21,7 @@ from sortie.web.dashboard.activity import ActivityView
 from sortie.web.dashboard.routes import Dashboard
 from sortie.web.event_stream import LiveEvents, StreamRoom
 from sortie.web.health import Health
-from sortie.web.issue import ExplanationView, GateAnswer, IssueView
+from sortie.web.issue import ExplanationView, IssueView
 from sortie.web.listener import ListenAddress, listen
 from sortie.web.runs import RunView
 from sortie.web.server import serve
@@ -29,6 +29,7 @@ from sortie.web.sessions import BrowserSessions
 from sortie.web.source import CommandAnswer
 from sortie.web.state import StateView
 from sortie.web.state_feed import StateFeed
+from sortie.web.watches import GateAnswer
 from tests.telemetry.transcripts.fake import FakeTranscripts
 from tests.web.dashboard import states
 from tests.web.fixed_daemon import FixedDaemon

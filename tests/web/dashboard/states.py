@@ -31,7 +31,6 @@ from sortie.web.issue import (
     CandidateView,
     ExplanationView,
     FailureView,
-    GateAnswer,
     HeldView,
     RunningView,
     WaitingView,
@@ -48,6 +47,7 @@ from sortie.web.state import (
     UnnamedStateView,
     WorkflowView,
 )
+from sortie.web.watches import GateAnswer
 
 NOW = datetime.now(UTC).replace(microsecond=0)
 
