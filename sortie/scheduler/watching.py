@@ -100,7 +100,8 @@ def _answered(
         ThreadReply(thread=_first_note_of(thread), body=body, key=f"{key}:{thread.id}")
         for thread in reaction.threads
     ]
-    if reaction.comments or reaction.labelled or (not moved and not reaction.threads):
+    asked = reaction.comments or reaction.reviews or reaction.labelled
+    if asked or (not moved and not reaction.threads):
         errands.append(PullRequestComment(body=body, key=f"{key}:answer"))
     record_watch(
         state,

@@ -226,3 +226,42 @@ async def test_a_kill_at_any_step_answers_nothing_twice(
     assert len(bodies) == len(set(bodies))
     subjects = git(reviewed.bare, "log", "--format=%s", "main").splitlines()
     assert sum("(#1)" in subject for subject in subjects) == 1
+
+
+async def test_people_can_stop_it_and_go_on(reviewed: Reviewed, start: Start) -> None:
+    """By a word the issue is held; by another it runs again; the label asks for a run, once."""
+    service = reviewed.service
+    reviewed.place.add_issue("T-1")
+
+    async with start(FORGE_TOKEN=TOKEN) as daemon:
+        request = await reviewed.opened("T-1")
+        service.add_comment(1, "ann", "/sortie stop")
+        await daemon.line("issue.held", reason="operator")
+        service.set_check(request.branch, "ci", "failure")
+        await trio.sleep(3)
+        assert len(reviewed.prompts("T-1")) == 1
+        service.add_comment(1, "ann", "/sortie retry")
+        await reviewed.until(lambda: len(reviewed.prompts("T-1")) == 2)
+        await daemon.line("reaction.ended", result="changed")
+        service.set_check(reviewed.head("T-1"), "ci", "success")
+        service.set_labels(1, "sortie:fix")
+        await reviewed.until(lambda: len(reviewed.prompts("T-1")) == 3)
+        await reviewed.until(lambda: "sortie:fix" not in request.labels)
+        await trio.sleep(3)
+
+    assert len(reviewed.prompts("T-1")) == 3
+
+
+async def test_what_is_closed_is_let_go(reviewed: Reviewed, start: Start) -> None:
+    """The issue is moved as the settings say, and nothing is merged."""
+    reviewed.write(reactions={"closed": {"state": "Done"}})
+    reviewed.place.add_issue("T-1")
+
+    async with start(FORGE_TOKEN=TOKEN) as daemon:
+        await reviewed.opened("T-1")
+        reviewed.service.close(1)
+        await daemon.line("watch.ended", result="closed")
+        await reviewed.until(lambda: reviewed.place.state_of("T-1") == "Done")
+
+    assert reviewed.request("T-1").state == "closed"
+    assert git(reviewed.bare, "rev-parse", "-q", "--verify", "sortie/T-1")
