@@ -87,6 +87,7 @@ class WatchedDay:
         self.wrong: list[str] = []
         self._queue: list[tuple[float, int, int | None, Callable[[], None]]] = []
         self._count = 0
+        self._numbers = 0
         self._watches: dict[IssueId, Watch] = {}
         self._acted: dict[IssueId, set[str]] = {}
         self._given: set[IssueId] = set()
@@ -304,8 +305,8 @@ class WatchedDay:
         for request in self.forge.requests.values():
             if request.branch == f"sortie/{issue_id}" and request.state == "open":
                 return request
-        number = len(self.forge.requests) + 1
-        return Request(number=number, branch=f"sortie/{issue_id}", commits=[])
+        self._numbers += 1
+        return Request(number=self._numbers, branch=f"sortie/{issue_id}", commits=[])
 
     def _push(self, start: do.StartWorker, request: Request) -> Request:
         reaction, luck = start.reaction, self.luck
