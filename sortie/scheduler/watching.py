@@ -137,7 +137,7 @@ def watch_due(state: SchedulerState, now: float) -> None:
 
 def seen(state: SchedulerState, event: ev.PullRequestsSeen, now: float) -> None:
     """Act on what a look has shown."""
-    for issue_id in event.asked:
+    for issue_id in sorted(event.asked):
         watched = state.watches.get(issue_id)
         if watched is None or watched.token != event.token:
             continue

@@ -491,7 +491,8 @@ def _require_an_end(day: WatchedDay) -> None:
     left = [watch.pull_request.number for _, watch in read_recovered(day.disk._database).watches]
     if left:
         day.wrong.append(f"still watched at the end: {left}")
-    for request in day.forge.requests.values():
+    newest = {request.branch: request for request in day.forge.requests.values()}
+    for request in newest.values():
         issue_id = _issue_of(request)
         if request.id in day.forge.merged_by_us:
             if day.tracker[issue_id].state != "Done":
