@@ -105,8 +105,13 @@ async def test_what_no_list_shows_is_read_again(rig: Rig, mock_clock: MockClock)
         afresh = (await forge.look([opened], afresh=True))[opened.id]
         assert [check.state.value for check in afresh.checks] == ["failure"]
         rig.service.set_check(opened.branch, "test", "success")
-        mock_clock.jump(LIFE + 1)
+        mock_clock.jump(SETTLING + 1)
         assert await check() == ["success"]
+        rig.service.set_check(opened.branch, "test", "failure")
+        remembered = ["failure" if rig.kind == "github" else "success"]
+        assert await check() == remembered
+        mock_clock.jump(LIFE + 1)
+        assert await check() == ["failure"]
 
 
 async def test_a_check_that_is_made_again_is_read_again(gitlab: Rig, mock_clock: MockClock) -> None:
