@@ -122,8 +122,9 @@ class Watch(Struct, frozen=True, kw_only=True):
     moved the head. ``heads`` are those that Sortie has made, the newest last. ``reruns`` are
     checks that were made again. ``errands`` are done one after another. ``merging`` is the head
     with which Sortie has begun to merge; ``updated``: its base was brought in, so that a new head
-    is awaited. ``exhausted`` is the kind of which there may be no
-    further run. ``over`` says why it is watched no longer, once its errands are done.
+    is awaited. ``exhausted`` is the kind of which there may be no further run. ``over`` says why
+    it is watched no longer, once its errands are done; ``former``: they are, and it is remembered
+    in case that it is opened again.
     """
 
     pull_request: PullRequest
@@ -138,3 +139,4 @@ class Watch(Struct, frozen=True, kw_only=True):
     updated: bool = False
     exhausted: ReactionKind | None = None
     over: str | None = None
+    former: bool = False

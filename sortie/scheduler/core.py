@@ -102,6 +102,9 @@ class Scheduler:
         for claim in memory.claims:
             self._state.claims[claim.issue.id] = claim
         for issue, watch in memory.watches:
+            if watch.former:
+                self._state.former_watches[issue.id] = watch
+                continue
             interval = policy.reactions.interval
             watched = Watched(issue=issue, watch=watch, due_at=now, interval=interval)
             self._state.watches[issue.id] = watched

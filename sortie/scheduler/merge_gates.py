@@ -51,9 +51,13 @@ def _conflicts(view: MergeView) -> str | None:
     return "it conflicts with its base" if view.seen.conflicts else None
 
 
-def is_demanded(check: HeadCheck, names: Sequence[str]) -> bool:
-    """Tell whether a merge depends on a check: it is required, named, or the forge does not say."""
-    return check.required is not False or check.name in names
+def demanded(checks: Sequence[HeadCheck], names: Sequence[str]) -> list[HeadCheck]:
+    """Return the checks that count: required ones and those of these names; all of them where
+    nobody says which, so that what is red is not taken for green. Sortie's own say nothing new."""
+    others = [check for check in checks if not check.name.startswith(OWN_CHECKS)]
+    if not names and all(check.required is False for check in others):
+        return others
+    return [check for check in others if check.required is not False or check.name in names]
 
 
 def _failed(view: MergeView) -> str | None:
@@ -64,14 +68,13 @@ def _failed(view: MergeView) -> str | None:
 def _pending(view: MergeView) -> str | None:
     if view.seen.queued or _is_the_forges(view):
         return None
-    demanded = _demanded(view)
-    pending = [check.name for check in demanded if check.state is CheckState.PENDING]
+    counted = _demanded(view)
+    pending = [check.name for check in counted if check.state is CheckState.PENDING]
     known = {check.name for check in view.seen.checks}
     pending += [name for name in view.settings.require.checks if name not in known]
     if pending:
         return f"waited for: {_listed(pending)}"
-    others = [check for check in demanded if not check.name.startswith(OWN_CHECKS)]
-    if not others and view.head_age < view.settings.settle:
+    if not counted and view.head_age < view.settings.settle:
         return f"no check has begun at this head, which is {view.head_age:.0f} s old"
     return None
 
@@ -90,8 +93,7 @@ def _is_the_forges(view: MergeView) -> bool:
 
 
 def _demanded(view: MergeView) -> list[HeadCheck]:
-    names = view.settings.require.checks
-    return [check for check in view.seen.checks if is_demanded(check, names)]
+    return demanded(view.seen.checks, view.settings.require.checks)
 
 
 def _approvals(view: MergeView) -> str | None:

@@ -24,7 +24,7 @@ from sortie.model.pull_requests import (
     ReviewThread,
 )
 from sortie.model.watches import Reaction, ReactionKind, Watch
-from sortie.scheduler.merge_gates import OWN_CHECKS, is_demanded
+from sortie.scheduler.merge_gates import demanded
 
 SHOWN = 30
 """Checks, reviews, threads and comments of each kind that one run is told of."""
@@ -70,9 +70,9 @@ def causes_of(
         if name not in known:
             causes.conflicts[name] = True
     if settings.checks is not None:
-        for check in seen.checks:
+        for check in demanded(seen.checks, settings.checks.names):
             name = f"check:{head}:{check.id}"
-            if name in known or not _has_failed(check, settings.checks.names):
+            if name in known or check.state is not CheckState.FAILURE:
                 continue
             key = rerun_key(head, check)
             is_first = settings.checks.rerun and key not in watch.reruns
@@ -121,11 +121,6 @@ def commands_in(
         if is_heard(note.author, settings.commands.authors, writers, bot=note.bot, bots=()):
             word: Literal["fix", "stop", "retry"] = found[1]  # type: ignore[assignment]
             yield AskedFor(word, note)
-
-
-def _has_failed(check: HeadCheck, names: tuple[str, ...]) -> bool:
-    is_failure = check.state is CheckState.FAILURE and not check.name.startswith(OWN_CHECKS)
-    return is_failure and is_demanded(check, names)
 
 
 def rerun_key(head: str | None, check: HeadCheck) -> str:

@@ -26,6 +26,7 @@ from sortie.model import (
     WaitKind,
     state_key,
 )
+from sortie.model.watches import Watch
 from sortie.scheduler import records as rec
 from sortie.scheduler.budgets import OF_DAY, OF_ISSUE, Ledger, Used
 from sortie.scheduler.candidates import Candidate, CandidateQueue
@@ -84,6 +85,7 @@ class SchedulerState:
     agent_sessions: dict[IssueId, AgentSession] = field(default_factory=dict)
     deliveries: dict[IssueId, Delivery] = field(default_factory=dict)
     watches: WatchTable = field(default_factory=WatchTable)
+    former_watches: dict[IssueId, Watch] = field(default_factory=dict)
     space: WorkspaceSpace = field(default_factory=WorkspaceSpace)
     space_low: frozenset[str] = frozenset()
     workspaces: WorkspaceIndex = field(default_factory=WorkspaceIndex)

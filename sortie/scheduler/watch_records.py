@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from sortie import facts
-from sortie.model import Issue
+from sortie.model import Issue, PullRequest
 from sortie.model.watches import Errand, Reaction, Watch
 from sortie.scheduler import records as rec
 from sortie.scheduler.claims import Waiting
@@ -21,10 +21,37 @@ def record_watch(state: SchedulerState, watched: Watched, watch: Watch) -> None:
 
 
 def forget_watch(state: SchedulerState, watched: Watched) -> None:
-    """Watch a pull request no longer."""
-    if state.watches.get(watched.issue.id) is watched:
-        del state.watches[watched.issue.id]
-        state.out.append(rec.ForgetWatch(issue_id=watched.issue.id))
+    """Watch a pull request no longer; remember what was answered, if it may be opened again."""
+    issue, watch = watched.issue, watched.watch
+    if state.watches.get(issue.id) is not watched:
+        return
+    del state.watches[issue.id]
+    if watch.pull_request.state == "merged":
+        state.out.append(rec.ForgetWatch(issue_id=issue.id))
+        return
+    former = state.former_watches[issue.id] = replace(watch, former=True, runs={}, exhausted=None)
+    state.out.append(rec.RecordWatch(issue=issue, watch=former))
+
+
+def forget_former(state: SchedulerState, now: float) -> None:
+    """Forget what was watched before, and was not opened again for as long as it was watched."""
+    before = state.epoch + now - 2 * state.policy.reactions.watch_days * 86_400.0
+    for issue_id in [i for i, watch in state.former_watches.items() if watch.since < before]:
+        del state.former_watches[issue_id]
+        state.out.append(rec.ForgetWatch(issue_id=issue_id))
+
+
+def watch_of(state: SchedulerState, issue: Issue, request: PullRequest, now: float) -> Watch:
+    """Return a new watch of an issue's pull request, which knows what was answered before, also in
+    another one of the issue."""
+    live, former = state.watches.get(issue.id), state.former_watches.pop(issue.id, None)
+    before = former if live is None else live.watch
+    new = Watch(pull_request=request, since=state.epoch + now)
+    if before is None:
+        return new
+    if before.pull_request.id != request.id:
+        return replace(new, causes=before.causes)
+    return replace(new, causes=before.causes, heads=before.heads, reruns=before.reruns)
 
 
 def leave(state: SchedulerState, issue: Issue) -> None:

@@ -29,7 +29,6 @@ from sortie.model.watches import (
     PullRequestComment,
     Reaction,
     ThreadReply,
-    Watch,
 )
 from sortie.scheduler import events as ev
 from sortie.scheduler import records as rec
@@ -41,10 +40,12 @@ from sortie.scheduler.reacting import forgiven, obey, react
 from sortie.scheduler.state import SchedulerState
 from sortie.scheduler.watch_records import (
     end_watch,
+    forget_former,
     forget_watch,
     look_backoff,
     reaction_ended,
     record_watch,
+    watch_of,
 )
 from sortie.scheduler.watch_table import Watched
 
@@ -66,7 +67,7 @@ def delivered(
     if request is None or not settings.on:
         return
     if watched is None or watched.watch.pull_request.id != request.id:
-        watch = Watch(pull_request=request, since=state.epoch + now)
+        watch = watch_of(state, issue, request, now)
         watched = state.watches[issue.id] = Watched(
             issue=issue, watch=watch, due_at=now, interval=settings.interval
         )
@@ -74,8 +75,9 @@ def delivered(
         state.out.append(facts.WatchBegan(issue=issue, pull_request=request.url))
     watched.issue = issue
     heads = watched.watch.heads
-    if delivery.head is not None and delivery.head not in heads:
-        heads, watched.head_known_at = (*heads, delivery.head)[-HEADS_KEPT:], now
+    if delivery.head is not None and delivery.head not in heads[-1:]:
+        kept = tuple(head for head in heads if head != delivery.head)
+        heads, watched.head_known_at = (*kept, delivery.head)[-HEADS_KEPT:], now
     record_watch(state, watched, replace(watched.watch, pull_request=request, heads=heads))
     if watched.watch.reaction is not None:
         _answered(state, watched, watched.watch.reaction, delivery, report)
@@ -119,6 +121,7 @@ def _first_note_of(thread: ReviewThread) -> ReviewThread:
 def watch_due(state: SchedulerState, now: float) -> None:
     """Do what is due: errands one by one, looks together."""
     looks: list[Watched] = []
+    forget_former(state, now)
     for watched in state.watches.take_due(now):
         state.in_hand = watched.issue
         if watched.watch.errands:

@@ -70,4 +70,5 @@ def a_watch() -> Watch:
         updated=True,
         exhausted=ReactionKind.CHECKS,
         over="it was merged",
+        former=True,
     )

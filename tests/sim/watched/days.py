@@ -163,7 +163,7 @@ class WatchedDay:
         if before is not None and before.pull_request.id != watch.pull_request.id:
             before = None
         self._watches[issue_id] = watch
-        if before is not None and before.runs and not watch.runs:
+        if before is not None and before.runs and not (watch.runs or watch.former):
             if issue_id not in self._given and before.exhausted is None:
                 self.wrong.append(f"{issue_id} gets its budget back from nobody")
             self._given.discard(issue_id)
@@ -415,7 +415,13 @@ class WatchedDay:
     def _close(self, request: Request) -> None:
         request.state = "closed"
         if self.luck.random() < 0.5:
-            self.later(30, lambda: setattr(request, "state", "open"))
+            self.later(30, lambda: self._open_again(request))
+
+    def _open_again(self, request: Request) -> None:
+        """As a forge does: not where another one of the branch is open."""
+        rivals = [r for r in self.forge.requests.values() if r.branch == request.branch]
+        if all(r.state != "open" for r in rivals):
+            request.state = "open"
 
     def _merge(self, request: Request) -> None:
         if self.luck.random() < 0.3:
@@ -488,7 +494,8 @@ def live_through(seed: int) -> WatchedDay:
 
 
 def _require_an_end(day: WatchedDay) -> None:
-    left = [watch.pull_request.number for _, watch in read_recovered(day.disk._database).watches]
+    watches = read_recovered(day.disk._database).watches
+    left = [watch.pull_request.number for _, watch in watches if not watch.former]
     if left:
         day.wrong.append(f"still watched at the end: {left}")
     newest = {request.branch: request for request in day.forge.requests.values()}
