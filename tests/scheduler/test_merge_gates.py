@@ -55,6 +55,10 @@ def test_what_is_ready_is_merged() -> None:
             {"checks": (replace(GREEN, state=CheckState.FAILURE, required=None),)},
             "checks failed: failed: test",
         ),
+        (
+            {"checks": (replace(GREEN, state=CheckState.FAILURE, required=False),)},
+            "checks failed: failed: test",
+        ),
         ({"reviews": ()}, "approvals: it has 0 of 1 approvals"),
         ({"reviews": (replace(APPROVED, author="mallory"),)}, "approvals: it has 0 of 1 approvals"),
         ({"reviews": (replace(APPROVED, bot=True),)}, "approvals: it has 0 of 1 approvals"),

@@ -33,6 +33,12 @@ def test_days_keep_the_promises(first: int) -> None:
     assert REACHED["MergePullRequest"]
 
 
+@pytest.mark.parametrize("seed", [1874, 1918])
+def test_a_day_that_was_wrong_once_is_right(seed: int) -> None:
+    """What was closed and opened again was answered a second time."""
+    assert live_through(seed).wrong == []
+
+
 @pytest.mark.full
 def test_the_days_reach_everything() -> None:
     """No rule goes untried: every kind of cause, errand, result and record comes up."""
