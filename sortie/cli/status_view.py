@@ -107,7 +107,7 @@ def _sections(state: StateView) -> Iterator[tuple[str, Sequence[str], str, Seque
     )
     yield (
         "pull requests",
-        ("issue", "number", "stands", "since", "looked at"),
+        ("issue", "number", "stands", "since", "next look"),
         "waits for",
         [_watched(view, now) for view in state.watched[:_WATCHED]],
     )

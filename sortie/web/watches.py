@@ -10,7 +10,7 @@ from sortie.web.times import Time
 
 STAGES: Mapping[str, str] = {
     "needs_person": "needs a person",
-    "reaction": "answered by a run",
+    "reaction": "a run answers it",
     "merging": "being merged",
     "watched": "watched",
     "ending": "over",
@@ -54,8 +54,6 @@ class WatchedView:
     @property
     def words(self) -> str:
         """Its stage, for people."""
-        if self.stage == "reaction" and self.reaction:
-            return f"a run answers {', '.join(self.reaction)}"
         if self.stage == "merging":
             return "merged by the forge" if self.queued else STAGES["merging"]
         return STAGES[self.stage]

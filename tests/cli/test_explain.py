@@ -18,6 +18,7 @@ from tests.cli.fake_daemon import TOKEN, Asked, FakeDaemon
 from tests.cli.test_history import record
 from tests.cli.world import WORKFLOW, Ran
 from tests.store.records import an_issue, begin, end
+from tests.web.dashboard.watched import watch, watched
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 DOCUMENT = {
@@ -248,3 +249,19 @@ def test_an_issue_without_a_run_is_still_one_line(cli: Cli) -> None:
     ran = cli("explain", "B-1")
 
     assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)
+
+
+def test_a_watched_pull_request_is_told_of() -> None:
+    """How it stands, what was used and answered; gates once, where no table has them already."""
+    told = watch(watched(NOON)[0])
+
+    held = explanation(view(standing="held", watch=told), NOON, 200)
+    alone = explanation(view(standing="watched", watch=told, gates=told.gates), NOON, 200)
+
+    for shown in (held, alone):
+        assert "watched  https://forge.example/shop/web/pull/71\n" in shown
+        assert "needs a person, a draft: its issue is held: the agent was asked 3 times" in shown
+        assert "runs used: checks 1 of 2, review 3 of 3, commands 1\n" in shown
+        assert "check 12 at 0123456789ab, note in a review 8, and 7 before\n" in shown
+    assert "watched  gate approvals: changes are requested by alice\n" in held
+    assert alone.count("changes are requested by alice") == 1

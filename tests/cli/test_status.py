@@ -118,6 +118,39 @@ a hold ends with 'sortie retry ISSUE' or a change of the issue's state;
 """
 
 
+WATCHED = {
+    "issue_id": "6",
+    "issue_identifier": "DEMO-6",
+    "stage": "needs_person",
+    "number": 7,
+    "pull_request": "https://forge.example/team/thing/pulls/7",
+    "branch": "sortie/DEMO-6",
+    "since": "2025-12-31T12:00:00.000000Z",
+    "waits_for": "its issue is held: the agent was asked\ntwice \x1b[31mabout checks",
+    "next_look_at": "2026-01-01T12:00:42.000000Z",
+    "runs": {"checks": 2},
+    "exhausted": "checks",
+    "held": "reaction_exhausted",
+}
+IN_QUEUE = WATCHED | {
+    "issue_identifier": "DEMO-7",
+    "stage": "merging",
+    "number": 11,
+    "waits_for": "the forge merges it by itself",
+    "next_look_at": None,
+    "queued": True,
+}
+WATCH_SCREEN = """
+pull requests
+issue   number  stands               since      next look
+DEMO-6  #7      needs a person       1d00h ago  in 42s
+    its issue is held: the agent was asked twice \\x1b[31mabout checks;
+    https://forge.example/team/thing/pulls/7
+DEMO-7  #11     merged by the forge  1d00h ago  now
+    the forge merges it by itself; https://forge.example/team/thing/pulls/7
+"""
+
+
 class Terminal(StringIO):
     """A stdout that somebody looks at."""
 
@@ -511,3 +544,24 @@ def test_what_awaits_review_is_shown(cli: Cli, daemon: FakeDaemon) -> None:
     document = json.loads(cli("status", "--format", "json").out)
     assert len(document["handed_off"]) == 20
     assert document["handed_off"][0] == moved
+
+
+def test_watched_pull_requests_are_shown_and_counted(cli: Cli, daemon: FakeDaemon) -> None:
+    """The first ones stand in a table, whose texts do nothing; with none there is no word of it."""
+    daemon.show(STATE)
+    quiet = cli("status").out
+    daemon.show(
+        STATE
+        | {
+            "counts": STATE["counts"] | {"watched": 30},
+            "watched": [WATCHED, *[IN_QUEUE] * 29],
+        }
+    )
+    shown = cli("status").out
+
+    assert "watched" not in quiet
+    assert "pull request" not in quiet
+    assert "0 blocked, 30 pull requests watched\n" in shown
+    assert "... and 18 more\n" in shown
+    assert WATCH_SCREEN in shown
+    assert "each gate of a merge" in shown

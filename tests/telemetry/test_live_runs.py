@@ -68,7 +68,7 @@ def test_a_run_is_shown_as_its_facts_tell(live: LiveRuns) -> None:
     """Each fact changes its part; the last one tells when something happened."""
     moved = replace(ISSUE, state="In Progress")
     facts: list[Fact] = [
-        RUN_STARTED,
+        replace(RUN_STARTED, reaction=("checks",)),
         IssueRead(run_id=RUN, issue=moved),
         RunPhaseChanged(run_id=RUN, phase=Phase.TURN),
         WorkspaceReady(run_id=RUN, path="/w/DEMO-1", created=True),
@@ -104,6 +104,7 @@ def test_a_run_is_shown_as_its_facts_tell(live: LiveRuns) -> None:
             spent=Spending(credits=0.5, output_tokens=7),
             context_share=0.5,
             activity=Activity(model="large", tool_uses={"shell": 1}),
+            reaction=("checks",),
         )
     }
 

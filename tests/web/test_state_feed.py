@@ -13,8 +13,10 @@ from sortie.web.broadcaster import Message
 from sortie.web.state import Counts, StateView, to_json
 from sortie.web.state_feed import BY_ISSUE, StateFeed
 from tests.web.conftest import NOON, STATE
+from tests.web.dashboard.watched import watched
 
 (RUNNING,), (WAITING,), (HELD,) = STATE.running, STATE.waiting, STATE.held
+WATCHED = watched(NOON)[0]
 ISSUES = st.lists(st.sampled_from("ABCDE"), unique=True)
 
 
@@ -42,6 +44,7 @@ def states(draw: st.DrawFn) -> StateView:
         running=tuple(replace(RUNNING, issue_id=i, turn=draw(turn)) for i in draw(ISSUES)),
         waiting=tuple(replace(WAITING, issue_id=i, attempt=draw(turn)) for i in draw(ISSUES)),
         held=tuple(replace(HELD, issue_id=i) for i in draw(ISSUES)),
+        watched=tuple(replace(WATCHED, issue_id=i, number=draw(turn)) for i in draw(ISSUES)),
     )
 
 

@@ -138,7 +138,7 @@ ISSUE_LISTS: Mapping[str, IssueListing] = {
     ),
     "watched": IssueListing(
         rows=watched_rows,
-        columns=("issue", "pull request", "stands", "#since", "waits for", "#looked at"),
+        columns=("issue", "pull request", "stands", "#since", "waits for", "#next look"),
         narrowed_by="stage",
         value=_attribute("stage"),
     ),

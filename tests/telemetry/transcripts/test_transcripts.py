@@ -23,7 +23,7 @@ from sortie.telemetry.transcripts.sink import FilePosition
 from sortie.telemetry.transcripts.writer import TranscriptLimits
 from sortie.telemetry.transcripts.writing import Written
 from tests.descriptors import no_descriptor_stays_open
-from tests.telemetry.samples import ISSUE, RUN, RUN_FINISHED, TURN_FAILED
+from tests.telemetry.samples import ISSUE, RUN, RUN_FINISHED, RUN_STARTED, TURN_FAILED
 from tests.telemetry.transcripts.rig import Rig
 
 OTHER = RunId("99999999-2222-3333-4444-555555555555")
@@ -101,6 +101,18 @@ async def test_all_that_a_run_does_is_there(at_once: MockClock, rig: Rig) -> Non
     ]
     assert [line.number for line in rig.lines()] == [*range(1, 17)]
     assert {line.at.timestamp() for line in rig.lines()} == {rig.now}
+
+
+async def test_a_run_says_what_of_its_pull_request_it_answers(at_once: MockClock, rig: Rig) -> None:
+    """Its first line names what has happened; that of another run has no word of it."""
+    async with rig.running():
+        rig.sink(replace(RUN_STARTED, reaction=("checks", "review")))
+        rig.end()
+
+    assert rig.texts(Kind.RUN)[0] == (
+        "run began: DEMO-1 (To Do): Mend the fence; attempt 0, kiro on local;"
+        " answers checks, review"
+    )
 
 
 async def test_facts_of_no_live_run_leave_nothing(at_once: MockClock, rig: Rig) -> None:

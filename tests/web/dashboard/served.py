@@ -29,9 +29,10 @@ from sortie.web.sessions import BrowserSessions
 from sortie.web.source import CommandAnswer
 from sortie.web.state import StateView
 from sortie.web.state_feed import StateFeed
-from sortie.web.watches import GateAnswer
+from sortie.web.watches import GateAnswer, WatchedView
 from tests.telemetry.transcripts.fake import FakeTranscripts
 from tests.web.dashboard import states
+from tests.web.dashboard import watched as watches
 from tests.web.fixed_daemon import FixedDaemon
 
 SECRET = "sk-very-secret-0123<&>'\""
@@ -65,6 +66,7 @@ class World:
     gates: tuple[GateAnswer, ...] = states.GATES
     runs: list[RunView] = field(default_factory=list)
     found: IssueView | None = None
+    watched: WatchedView | None = None
     diff: str = states.DIFF
     undiffed: set[str] = field(default_factory=set)
     looks: int = 0
@@ -96,7 +98,9 @@ class World:
         if issue.startswith(("no", "over")):
             return f"{issue} is not known"
         told = states.explanation(issue, self.title)
-        return replace(told, standing=self.standing, gates=self.gates)  # type: ignore[arg-type]
+        watch = None if self.watched is None else watches.watch(self.watched)
+        changed = {"standing": self.standing, "gates": self.gates, "watch": watch}
+        return replace(told, **changed)  # type: ignore[arg-type]
 
     async def used(self, _count: int) -> tuple[()]:
         """Tell of no day."""

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from sortie.web.issue import RunningView
-from tests.web.dashboard import states
+from tests.web.dashboard import states, watched
 from tests.web.dashboard.served import Served, World
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -27,6 +27,7 @@ PAGES = (
     "/issues/SHOP-77",
     "/lists/waiting",
     "/lists/all",
+    "/lists/watched",
     "/runs",
     "/pause",
     "/issues/nobody",
@@ -183,7 +184,8 @@ def test_hundreds_of_runs_stay_usable(look: Any, server: Served, world: World) -
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_everybody_can_read_it(look: Any, server: Served, world: World, scheme: str) -> None:
     """Contrast is that of WCAG AA, names and headings are there, and a phone needs no scrolling."""
-    world.state = states.troubled(world.state)
+    world.state = watched.with_watched(states.troubled(world.state))
+    world.watched = world.state.watched[0]
     work = states.delivered()
     wide = replace(work, files=(*work.files, replace(work.files[0], path=f"src/{'x' * 200}.py")))
     world.runs = [replace(states.ended(0, "over-1"), delivery=wide)]
@@ -200,6 +202,23 @@ def test_everybody_can_read_it(look: Any, server: Served, world: World, scheme: 
             found[path] = faults
 
     assert found == {path: [] for path in found}
+
+
+def test_watched_pull_requests_come_and_go(look: Any, server: Served, world: World) -> None:
+    """Their section is there while anything is watched, and hidden before and behind that."""
+    quiet = world.state
+    with look() as page:
+        page.wait_for_selector("#live.on")
+        before = page.locator("#watched").is_visible()
+        world.state = watched.with_watched(quiet)
+        server.stir()
+        page.wait_for_selector("#watched-rows tr:nth-child(12) >> text=over")
+        shown = page.locator("#watched").is_visible()
+        world.state = quiet
+        server.stir()
+        page.wait_for_selector("#watched", state="hidden")
+
+    assert (before, shown) == (False, True)
 
 
 def test_the_keyboard_goes_everywhere(look: Any) -> None:

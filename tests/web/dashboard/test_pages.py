@@ -23,7 +23,7 @@ from sortie.web.health import Health
 from sortie.web.issue import IssueView, WorkspaceView
 from sortie.web.runs import past_detail
 from sortie.web.source import CommandAnswer
-from tests.web.dashboard import states
+from tests.web.dashboard import states, watched
 from tests.web.dashboard.served import SECRET, Served, World
 
 PAGES = (
@@ -456,6 +456,67 @@ def test_an_issue_that_was_handed_off_says_what_there_is_to_look_at(
     assert "/issues/over-1" in row
     assert "Review" in row
     assert "I mended it." in row
+
+
+def test_watched_pull_requests_are_on_the_overview(visitor: httpx.Client, world: World) -> None:
+    """Those that need a person first, twenty at most, with links of the web only, and no markup of
+    others; each is in the list of all as well."""
+    rows = watched.watched(states.NOW)
+    bad = dataclasses.replace(
+        rows[0], waits_for="<script>alert(1)</script>", pull_request="javascript:alert(1)"
+    )
+    many = tuple(dataclasses.replace(rows[6], issue_id=f"id-m{number}") for number in range(30))
+    world.state = dataclasses.replace(
+        world.state,
+        watched=(bad, *rows[1:], *many),
+        counts=dataclasses.replace(world.state.counts, watched=42),
+    )
+
+    board, listed = visitor.get("/").text, visitor.get("/lists/watched?only=needs_person").text
+    every = visitor.get("/lists/all?only=watched").text
+
+    section = board.partition('<section id="watched"')[2].partition("</section>")[0]
+    assert re.findall('<tr id="p:(id-p[0-9]+)"', section) == [
+        row.issue_id for row in rows
+    ]
+    assert section.count("<tr id=") == 20
+    assert "42 <small>(20 shown)</small>" in section
+    assert "<script>" not in section
+    assert 'href="javascript' not in section
+    assert "runs: checks 1, review 3" in section
+    assert 'href="https://forge.example/shop/web/pull/70"' in section
+    assert listed.count('<tr id="p:') == 2
+    assert every.count('<tr id="a:p:') == 42
+
+
+def test_with_nothing_watched_there_is_no_word_of_it(visitor: httpx.Client) -> None:
+    """Not among the lists; the overview has a section that is hidden while it is empty, and an
+    issue's page has none."""
+    lists = visitor.get("/lists/all").text
+
+    assert "/lists/watched" not in lists
+    assert '<section id="watch" class="watch" hidden></section>' in (
+        visitor.get("/issues/SHOP-77").text
+    )
+
+
+def test_the_page_of_an_issue_has_its_pull_request(visitor: httpx.Client, world: World) -> None:
+    """What it waits for, its gates, what was answered and what may be had still."""
+    world.watched = dataclasses.replace(watched.watched(states.NOW)[0], waits_for="<i>it</i> waits")
+
+    page = visitor.get("/issues/SHOP-77").text
+    world.standing = "watched"
+    alone = visitor.get("/issues/SHOP-77").text
+
+    section = page.partition('<section id="watch"')[2].partition("</section>")[0]
+    assert "<strong>needs a person</strong>" in section
+    assert "&lt;i&gt;it&lt;/i&gt; waits" in section
+    assert "changes are requested by alice" in section
+    assert '<span class="warn-text">review 3 of 3</span>' in section
+    assert "<li>check 12 at 0123456789ab</li>" in section
+    assert "7 before" in section
+    assert "Gates between the issue and a run" in page
+    assert "Gates between the issue and a run" not in alone
 
 
 def test_an_issue_says_how_it_stands(operator: httpx.Client, world: World) -> None:
