@@ -150,7 +150,9 @@ def _running(view: RunningView, now: datetime) -> Row:
     )
     said = view.last_message or ""
     failure = _failure(view.last_failure) if view.attempt else ""
-    return Row(cells, _joined(said, failure, f"in {view.workspace}" if view.workspace else ""))
+    answers = f"answers {', '.join(view.reaction)}" if view.reaction else ""
+    place = f"in {view.workspace}" if view.workspace else ""
+    return Row(cells, _joined(said, answers, failure, place))
 
 
 def _waiting(view: WaitingView, now: datetime) -> Row:

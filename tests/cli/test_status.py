@@ -42,7 +42,12 @@ RUNNING = {
     "credits": None,
     "tokens": None,
 }
-STARTING = RUNNING | {"issue_identifier": "DEMO-2", "turn": None, "last_message": None}
+STARTING = RUNNING | {
+    "reaction": [],
+    "issue_identifier": "DEMO-2",
+    "turn": None,
+    "last_message": None,
+}
 WAITING = {
     "issue_id": "4",
     "issue_identifier": "DEMO-4",
@@ -71,7 +76,7 @@ BUSY = STATE | {
         "errors": ["WORKFLOW.md:3:9: tracker.kind: needs a known kind"],
     },
     "counts": {"running": 2, "waiting": 2, "held": 1},
-    "running": [RUNNING, STARTING],
+    "running": [RUNNING | {"reaction": ["checks", "review"]}, STARTING],
     "waiting": [WAITING, DUE],
     "held": [HELD],
     "slots": {"total": 10, "free": 8, "by_state": {"todo": 1}, "by_host": {}},
@@ -102,7 +107,8 @@ seen      2026-01-01 12:00:00Z
 
 running
 issue   state        phase  turn  attempt  host     for  last message
-DEMO-1  In Progress  turn   3/20        2  local  1h02m  I look at [red]\\x1b[31mit; in /w/DEMO-1
+DEMO-1  In Progress  turn   3/20        2  local  1h02m  I look at [red]\\x1b[31mit; answers \
+checks, review; in /w/DEMO-1
 DEMO-2  In Progress  turn               2  local  1h02m  in /w/DEMO-1
 
 waiting
@@ -142,12 +148,11 @@ IN_QUEUE = WATCHED | {
 }
 WATCH_SCREEN = """
 pull requests
-issue   number  stands               since      next look
-DEMO-6  #7      needs a person       1d00h ago  in 42s
-    its issue is held: the agent was asked twice \\x1b[31mabout checks;
-    https://forge.example/team/thing/pulls/7
-DEMO-7  #11     merged by the forge  1d00h ago  now
-    the forge merges it by itself; https://forge.example/team/thing/pulls/7
+issue   number  stands               since      next look  waits for
+DEMO-6  #7      needs a person       1d00h ago  in 42s     its issue is held: the agent was asked \
+twice \\x1b[31mabout checks; https://forge.example/team/thing/pulls/7
+DEMO-7  #11     merged by the forge  1d00h ago  now        the forge merges it by itself; \
+https://forge.example/team/thing/pulls/7
 """
 
 

@@ -17,6 +17,8 @@ import yaml
 from tests.deploy.prometheus import ALERTS, DEPLOY, dashboard, with_prometheus
 from tests.e2e.conftest import Start
 from tests.e2e.place import PATIENCE, Json, Place
+from tests.e2e.reviewed import reviewed_place
+from tests.forges.service import TOKEN
 from tests.ports import free_port
 
 
@@ -123,3 +125,49 @@ async def test_every_panel_shows_something(place: Place, start: Start) -> None:
     assert [rule["name"] for rule in rules["rules"]] == [rule["alert"] for rule in ALERTS]
     assert {rule["health"] for rule in rules["rules"]} == {"ok"}
     assert firing == []
+
+
+SHOWS_NOTHING = {
+    "Self-reviews": "there is no block self_review",
+    "Rescued work": "all work was pushed",
+    "Failed errands": "all of them could be done",
+}
+"""Panels of the row whose series stay at 0 in the test below, and why."""
+
+
+@with_prometheus
+async def test_panels_of_delivery_follow_a_pull_request(place: Place, start: Start) -> None:
+    """From the first commit over a failed check to the merge, each panel of the row shows more than
+    0, and the pull request is counted while it is watched."""
+    board = dashboard()
+    titles = [panel["title"] for panel in board["panels"]]
+    row = board["panels"][titles.index("Delivery") + 1 : titles.index("Machine")]
+    peaks = {
+        panel["title"]: " + ".join(
+            f"sum({target['expr'].replace('$instance', '.*')})" for target in panel["targets"]
+        )
+        for panel in row
+    }
+
+    with reviewed_place(place, "gitea") as reviewed:
+        reviewed.write(verify={"commands": ["test -e README"]})
+        async with start(FORGE_TOKEN=TOKEN) as daemon:
+            await daemon.get("/livez")
+            async with prometheus(place.root / "prometheus", urlsplit(daemon.url).netloc) as server:
+                await server.until('up{job="sortie"} == 1')
+                await server.until("sortie_watched_pull_requests == 0")
+                place.add_issue("T-1")
+                request = await reviewed.opened("T-1")
+                await server.until(f"{peaks.pop('Watched pull requests')} == 1")
+                first = reviewed.head("T-1")
+                reviewed.service.set_check(request.branch, "ci", "failure")
+                await reviewed.until(lambda: reviewed.head("T-1") != first)
+                reviewed.service.set_check(reviewed.head("T-1"), "ci", "success")
+                reviewed.approve("T-1")
+                await daemon.line("watch.ended", result="merged")
+                await server.until("sortie_watched_pull_requests == 0")
+                for title in peaks.keys() - SHOWS_NOTHING:
+                    await server.until(f"{peaks[title]} > 0")
+                zeros = [await server.query(peaks[title]) for title in SHOWS_NOTHING]
+
+    assert zeros == [[0.0]] * len(SHOWS_NOTHING)
