@@ -24,6 +24,7 @@ def test_numbers_are_those_of_the_code() -> None:
     parts = {row["part"]: row["what it shows"] for row in table(TEXT, "part")}
 
     assert f"{board.RUNNING} of them" in parts["running"]
+    assert f"the first {board.WATCHED}," in parts["pull requests until their merge"]
     assert f"the {board.WAITING} issues" in parts["waiting"]
     assert f"the first {tracker_status.SHOWN_ISSUES} of each" in parts["queued and blocked"]
     assert f"the last {recent_activity.SHOWN_RUNS} that" in parts["recent runs"]

@@ -19,6 +19,7 @@ from sortie.daemon.doctor.repository import RepositoryLook
 from sortie.daemon.remote_transports import ssh_settings
 from sortie.model import ErrorKind, HoldReason, RunStatus, Trigger
 from sortie.resources import clock, watchdog
+from sortie.scheduler.explanation import IssueStanding
 from sortie.transports.local import LocalTransport
 from sortie.transports.ssh.asyncio_thread import AsyncioThread
 from tests.docs import reference
@@ -98,6 +99,7 @@ def test_every_check_of_the_doctor_is_listed() -> None:
         ("error kind", ErrorKind),
         ("trigger", Trigger),
         ("reason", HoldReason),
+        ("standing", IssueStanding),
     ],
 )
 def test_every_word_is_listed(heading: str, kind: type[StrEnum]) -> None:
