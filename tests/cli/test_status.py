@@ -42,12 +42,7 @@ RUNNING = {
     "credits": None,
     "tokens": None,
 }
-STARTING = RUNNING | {
-    "reaction": [],
-    "issue_identifier": "DEMO-2",
-    "turn": None,
-    "last_message": None,
-}
+STARTING = RUNNING | {"issue_identifier": "DEMO-2", "turn": None, "last_message": None}
 WAITING = {
     "issue_id": "4",
     "issue_identifier": "DEMO-4",
