@@ -26,6 +26,7 @@ from sortie.config.values import (
     Blocks,
     Command,
     Frozen,
+    HostPathText,
     Limits,
     Line,
     PathText,
@@ -122,7 +123,7 @@ class RepositorySettings(Block):
     base: Line | None = None
     branch: Line = "sortie/{{ issue.identifier }}"
     credential: Annotated[Literal["tracker"] | Secret | None, Lookup.ONLY_OR_TRACKER] = None
-    identity_file: PathText | None = None
+    identity_file: HostPathText | None = None
     submodules: bool = False
     lfs: bool = False
     author_name: Line = "Sortie"

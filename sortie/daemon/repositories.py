@@ -21,7 +21,7 @@ from sortie.worker import RemoteRepository
 from sortie.workspaces.git_values import GitAccess, RepositoryOptions
 from sortie.workspaces.repository import Repository
 
-_SSH = "ssh -oBatchMode=yes -oConnectTimeout=30 -oStrictHostKeyChecking=accept-new"
+_SSH = "ssh -oBatchMode=yes -oConnectTimeout=30 -oServerAliveInterval=15 -oServerAliveCountMax=3"
 
 
 class Repositories:
@@ -37,9 +37,8 @@ class Repositories:
         """Return how git reaches the remote now. Raises TrackerError."""
         settings = self._settings.repository
         if self._url.scheme == "ssh":
-            identity = settings.identity_file
-            more = f" -i {shlex.quote(identity)} -oIdentitiesOnly=yes" if identity else ""
-            return GitAccess(ssh_command=_SSH + more)
+            checking = self._settings.worker.ssh_strict_host_key_checking
+            return GitAccess(ssh_command=_ssh_command(checking, settings.identity_file))
         if not self._url.is_http:
             return GitAccess()
         if self.forge is not None and (found := await self.forge.git_credential()) is not None:
@@ -65,10 +64,22 @@ class Repositories:
             base=block.base,
             submodules=block.submodules,
             lfs=block.lfs,
+            agent_pushes=block.agent_pushes,
             author_name=block.author_name,
             author_email=block.author_email,
         )
         return Repository(transport, root, self._url, options)
+
+
+def _ssh_command(checking: str, identity: str | None) -> str:
+    """Return the command line of ssh for git, which hands it to a shell of the run's host."""
+    command = f"{_SSH} -oStrictHostKeyChecking={checking}"
+    if identity is None:
+        return command
+    # ssh itself would take the home directory from the list of users.
+    in_home = identity.startswith("~/")
+    path = f'"$HOME"/{shlex.quote(identity[2:])}' if in_home else shlex.quote(identity)
+    return f"{command} -oIdentitiesOnly=yes -i {path}"
 
 
 def token_of(settings: Settings) -> str:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import os
+import re
+import shutil
 import subprocess
+import tarfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -22,6 +26,8 @@ from sortie.workspaces.environment import Secrets
 from sortie.workspaces.git_values import RepositoryOptions, Rescued
 from sortie.workspaces.repository import Repository
 from sortie.workspaces.rescues import Rescues
+
+_LFS_FILE = re.compile(r"objects/[0-9a-f]{2}/[0-9a-f]{2}/[0-9a-f]{64}")
 
 
 class Kept(NamedTuple):
@@ -80,6 +86,29 @@ def restore(options: RunOptions, kept: Kept, directory: str, branch: str) -> Non
         raise SortieError(f"{directory} cannot take the work: {fault}; it needs to be a repository")
     if (fault := _git(directory, "branch", "--", branch, kept.work.commit)) is not None:
         raise SortieError(f"the branch {branch} could not be made: {fault}")
+    if kept_files := trio.run(partial(_lfs_files, options, kept)):
+        _put_lfs_files(directory, kept_files)
+
+
+async def _lfs_files(options: RunOptions, kept: Kept) -> bytes:
+    if not load_workflow(options).settings.repository.lfs:
+        return b""
+    async with _mirrors(options) as mirrors:
+        return await Rescues(mirrors[kept.host]).lfs_files(kept.work.ref, _environ(options))
+
+
+def _put_lfs_files(directory: str, archive: bytes) -> None:
+    """Put files of LFS where git-lfs of a person's repository finds them."""
+    command = ["git", "-C", directory, "rev-parse", "--path-format=absolute", "--git-common-dir"]
+    place = subprocess.run(command, capture_output=True, check=True, text=True).stdout.strip()
+    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+        for member in tar:
+            content = tar.extractfile(member) if _LFS_FILE.fullmatch(member.name) else None
+            if content is not None:
+                target = os.path.join(place, "lfs", member.name)
+                os.makedirs(os.path.dirname(target), exist_ok=True)
+                with open(target, "wb") as file:
+                    shutil.copyfileobj(content, file)
 
 
 def _git(directory: str, *words: str) -> str | None:

@@ -73,7 +73,9 @@ class Delivery(Struct, frozen=True, kw_only=True):
 
     ``finish`` and ``reason`` are how the agent ended. ``began_at`` is the commit of the branch at
     the remote when the run began, None where it was not there: what the agent has rewritten may be
-    replaced from there only. ``files`` are the first FILES_SHOWN of ``files_changed``.
+    replaced from there only. ``files`` are the first FILES_SHOWN of ``files_changed``. ``opened``
+    tells that there was no pull request of the branch, so that the issue is to be told of the new
+    one.
     """
 
     branch: str
@@ -95,6 +97,7 @@ class Delivery(Struct, frozen=True, kw_only=True):
     evidence: VerificationResult | None = None
     review: SelfReview | None = None
     pull_request: PullRequest | None = None
+    opened: bool = False
 
     @property
     def is_pending(self) -> bool:

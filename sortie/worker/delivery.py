@@ -89,7 +89,6 @@ class RunDelivery:
         self.rounds = 0
         self.review_rounds = 0
         self._sent_back_with: str | None = None
-        self.opened = False
         self.checkout: Checkout | None = None
 
     @property
@@ -270,7 +269,13 @@ class RunDelivery:
         pull_request = None
         if forge is not None:
             proposal = await proposal_of(self._words, known, issue, answer)
-            pull_request, self.opened = await proposed(forge, proposal)
+
+            async def note_opening() -> None:
+                # Whoever finds it after a crash tells the issue of it.
+                work.delivery = replace(work.delivery, opened=True)
+                await work.record(work.delivery.stage)
+
+            pull_request = await proposed(forge, proposal, note_opening)
             if known.evidence is not None and known.evidence.commands:
                 count = len(known.evidence.commands)
                 status = CommitStatus(
@@ -281,7 +286,7 @@ class RunDelivery:
                     f" ({known.evidence.where})",
                 )
                 await forge.set_status(status)
-        work.delivery = replace(known, pull_request=pull_request)
+        work.delivery = replace(work.delivery, pull_request=pull_request)
         await work.record(Stage.DELIVERED)
 
     async def _send_back(self, work: WorkRecord, fault: str, end: Finished) -> RunEnd | str:

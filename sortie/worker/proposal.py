@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import assert_never
 
 from sortie.config.reactions import ReactionsSettings
@@ -193,13 +193,16 @@ def _plain(text: str) -> str:
     return _MARKUP.sub(r"\\\g<0>", NOT_ON_A_LINE.sub(" ", text))
 
 
-async def proposed(forge: Forge, proposal: Proposal) -> tuple[PullRequest, bool]:
-    """Return the one open pull request of a branch, brought up to date, and whether it is new."""
+async def proposed(
+    forge: Forge, proposal: Proposal, before_opening: Callable[[], Awaitable[None]]
+) -> PullRequest:
+    """Return the one open pull request of a branch, brought up to date or new."""
     for last in (False, True):
         if (found := await forge.find(proposal.branch)) is not None:
-            return await forge.update(found, proposal), last
+            return await forge.update(found, proposal)
+        await before_opening()
         try:
-            return await forge.open(proposal), True
+            return await forge.open(proposal)
         except TrackerError as exc:
             may_be_there = isinstance(exc, LostAnswer) or exc.kind is TrackerErrorKind.CONFLICT
             if last or not may_be_there:

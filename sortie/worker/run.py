@@ -80,10 +80,9 @@ class Run:
         """What the run has left, as far as it is known."""
         summary = summary_of(self.activity, self.git)
         done = None if self.delivery is None else self.delivery.delivery
-        if self.delivery is None or done is None or done.pull_request is None:
+        if done is None or done.pull_request is None:
             return summary
-        url, opened = done.pull_request.url, self.delivery.opened
-        return replace(summary, pull_request=url, opened=opened)
+        return replace(summary, pull_request=done.pull_request.url, opened=done.opened)
 
     async def attempt(self) -> RunEnd:
         """Go through all phases; the end of the blocks undoes what was set up, in order."""
@@ -123,7 +122,7 @@ class Run:
         await self.delivery.check_out()
 
     async def _agent_env(self, environment: RunEnvironment) -> dict[str, str]:
-        """Return the agent's environment, with a credential for git only where it may push."""
+        """Return the agent's environment, with what git needs to push only where it may."""
         env, remote = environment.for_agent(), self.context.remote
         if remote is None:
             return env
@@ -132,7 +131,7 @@ class Run:
                 env.pop("SSH_AUTH_SOCK", None)
             return env
         with delivery_needed():
-            return env | agent_variables(remote.url, await remote.access())
+            return env | agent_variables(remote.url, await remote.access(), env)
 
     async def _finish_delivery(self) -> RunEnd | str | None:
         """Go on with what an earlier run left half done; None where there is nothing of the kind,

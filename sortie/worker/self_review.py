@@ -115,7 +115,10 @@ class SelfReviewer:
         env = RunEnvironment(tools.job, tools.context, workspace).for_git()
         try:
             access = await self._remote.access()
-            path = await repository.clean_clone(workspace.key, head, access, env, "review")
+            path = repository.clean_path(workspace.key, "review")
+            lacking = await repository.clean_clone(workspace.key, head, access, env, "review")
+            if lacking is not None:
+                raise GitError(f"{lacking.command} failed: {lacking.said}")
             clone = Workspace(path=path, key=workspace.key, created=True, host=workspace.host)
             limit = self._settings.max_diff_bytes
             diff = await repository.diff(head, env, limit + 1)

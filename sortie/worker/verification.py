@@ -13,7 +13,7 @@ from sortie.telemetry import facts
 from sortie.worker.context import Assignment, RunContext, RunReporter
 from sortie.worker.environment import RunEnvironment
 from sortie.workspaces import HookOutcome, Workspace, run_hook
-from sortie.workspaces.git_values import GitAccess
+from sortie.workspaces.git_values import GitAccess, Incomplete
 from sortie.workspaces.repository import Repository
 
 TAIL_LIMIT = 3000
@@ -38,11 +38,15 @@ async def verify(
     path = workspace.path
     repository = remote.at(os.path.dirname(path))
     results: list[CommandResult] = []
+    commands = settings.commands
     try:
         if settings.commands and settings.where == "clean":
-            env = environment.for_git()
-            path = await repository.clean_clone(workspace.key, commit, access, env)
-        for command in settings.commands:
+            env, path = environment.for_git(), repository.clean_path(workspace.key)
+            lacking = await repository.clean_clone(workspace.key, commit, access, env)
+            if lacking is not None:
+                results.append(_failed_checkout(context, lacking))
+                commands = ()
+        for command in commands:
             result = await run_hook(
                 context.transport,
                 command,
@@ -77,6 +81,16 @@ async def verify(
             with trio.CancelScope(shield=True):
                 await repository.remove_clean_clone(workspace.key)
     return VerificationResult(commit=commit, where=settings.where, commands=tuple(results))
+
+
+def _failed_checkout(context: RunContext, lacking: Incomplete) -> CommandResult:
+    return CommandResult(
+        command=lacking.command,
+        ok=False,
+        status="failed",
+        seconds=0.0,
+        tail=end_of(context.redact(lacking.said), TAIL_LIMIT),
+    )
 
 
 async def secret_in(

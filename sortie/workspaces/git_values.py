@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Literal
 
 from msgspec import Struct
@@ -14,6 +14,15 @@ from sortie.model.hiding import repr_without
 from sortie.model.texts import NOT_ON_A_LINE, end_of
 
 _FAULT_LIMIT = 600
+_SAYS_NOTHING = (
+    "hint:",
+    "Warning: Permanently added",
+    "@",
+    "fatal: Could not read from remote repository.",
+    "Please make sure you have the correct access rights",
+    "and the repository exists.",
+)
+"""How lines begin that git and ssh add to what has gone wrong."""
 _BAD_IN_REF = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]+|\.\.+|@\{|//+")
 _OVERLAP = 16384
 _PIECE = 1 << 20
@@ -28,6 +37,7 @@ class RepositoryOptions(Struct, frozen=True, kw_only=True):
     base: str | None = None
     submodules: bool = False
     lfs: bool = False
+    agent_pushes: bool = False
     author_name: str = "Sortie"
     author_email: str = "sortie@localhost"
 
@@ -76,6 +86,13 @@ class Changes(Struct, frozen=True, kw_only=True):
     large: tuple[str, ...] = ()
 
 
+class Incomplete(Struct, frozen=True, kw_only=True):
+    """A commit names files of LFS or submodules that cannot be had; what the command said of it."""
+
+    command: str
+    said: str
+
+
 class Moved(Struct, frozen=True):
     """Others have pushed to the branch: it is at this commit now."""
 
@@ -121,8 +138,9 @@ def key_of_ref(part: str) -> str:
     return part.replace("%2E", ".").replace("%25", "%")
 
 
-def agent_variables(url: GitUrl, access: GitAccess) -> dict[str, str]:
-    """Return the variables with which an agent's own git may push."""
+def agent_variables(url: GitUrl, access: GitAccess, env: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables with which an agent's own git may push; ``env`` is what the agent has
+    besides."""
     if not access.password:
         return {"GIT_SSH_COMMAND": access.ssh_command} if access.ssh_command else {}
     helper = (
@@ -130,14 +148,20 @@ def agent_variables(url: GitUrl, access: GitAccess) -> dict[str, str]:
         ' "$SORTIE_GIT_USERNAME" "$SORTIE_GIT_PASSWORD"; }; f'
     )
     return {
-        "GIT_CONFIG_COUNT": "2",
-        "GIT_CONFIG_KEY_0": "credential.helper",
-        "GIT_CONFIG_VALUE_0": "",
-        "GIT_CONFIG_KEY_1": f"credential.{url.root}.helper",
-        "GIT_CONFIG_VALUE_1": helper,
+        **_configuration(env, {"credential.helper": "", f"credential.{url.root}.helper": helper}),
         "SORTIE_GIT_USERNAME": access.username,
         "SORTIE_GIT_PASSWORD": access.password,
     }
+
+
+def _configuration(env: Mapping[str, str], values: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that configure git further than an environment does."""
+    told = env.get("GIT_CONFIG_COUNT", "")
+    count = int(told) if told.isdecimal() else 0
+    found = {"GIT_CONFIG_COUNT": str(count + len(values))}
+    for number, (key, value) in enumerate(values.items(), count):
+        found |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
+    return found
 
 
 def git_variables(url: GitUrl, access: GitAccess | None) -> dict[str, str]:
@@ -156,7 +180,8 @@ def git_variables(url: GitUrl, access: GitAccess | None) -> dict[str, str]:
 def complaint_in(complaint: bytes) -> str:
     """Return what git complained of on one line; its last lines say what for."""
     lines = [line.strip() for line in complaint.decode("utf-8", "replace").splitlines()]
-    told = "; ".join(line for line in lines if line and not line.startswith("hint:"))
+    telling = [line for line in lines if line and not line.startswith(_SAYS_NOTHING)]
+    told = "; ".join(telling or filter(None, lines))
     return end_of(NOT_ON_A_LINE.sub("\ufffd", told), _FAULT_LIMIT) or "git said nothing"
 
 

@@ -20,6 +20,7 @@ from sortie.workspaces.git_values import (
     Changes,
     ClonePurpose,
     GitAccess,
+    Incomplete,
     Leftovers,
     Moved,
     ObjectReader,
@@ -56,8 +57,8 @@ class Repository:
         self.git = RepositoryScript(transport, root, url)
         self._options = options
         self.who = (options.author_name, options.author_email)
-        self._lfs = str(int(options.lfs))
-        self._extras = (str(int(options.submodules)), self._lfs)
+        self.lfs = str(int(options.lfs))
+        self._extras = (str(int(options.submodules)), self.lfs)
         self.lock = trio.Lock()
         self._fetched_at: float | None = None
 
@@ -118,6 +119,7 @@ class Repository:
                 str(int(new)),
                 *self._extras,
                 *self.who,
+                str(int(self._options.agent_pushes)),
             ),
             env=env,
             access=access,
@@ -146,7 +148,7 @@ class Repository:
                 *self.who,
                 message,
                 str(LARGEST_FILE),
-                self._lfs,
+                self.lfs,
             ),
             env=env,
         )
@@ -191,12 +193,17 @@ class Repository:
         before, so that nothing is cut in half.
         """
         reader = ObjectReader(take)
-        await self.git.read("read the commits", ("objects", self.mirror, head), env, reader.feed)
+        arguments = ("objects", self.mirror, head, self.base, self.lfs)
+        await self.git.read("read the commits", arguments, env, reader.feed)
 
     async def path_of(self, head: str, object_id: str, env: Mapping[str, str]) -> str:
         """Return the path under which a commit holds an object, "" where it has none."""
         arguments = ("path_of", self.mirror, head, object_id)
         return (await self.git.run("find a file", arguments, env=env)).strip()
+
+    def clean_path(self, key: str, purpose: ClonePurpose = "verify") -> str:
+        """Return where the clean clone for a workspace is."""
+        return f"{self._root}/@{purpose}/{key}"
 
     async def clean_clone(
         self,
@@ -205,18 +212,19 @@ class Repository:
         access: GitAccess,
         env: Mapping[str, str],
         purpose: ClonePurpose = "verify",
-    ) -> str:
-        """Make a clone with nothing in it but a commit, and return its path."""
-        path = f"{self._root}/@{purpose}/{key}"
+    ) -> Incomplete | None:
+        """Make a clone with nothing in it but a commit; return what of it cannot be had."""
+        path = self.clean_path(key, purpose)
         arguments = ("clean", self.mirror, path, self.url.text, commit, *self._extras, *self.who)
-        await self.git.run(
+        said = await self.git.run(
             "make a clean clone",
             arguments,
             env=env,
             access=access,
             limit=NETWORK_LIMIT,
         )
-        return path
+        command, _, told = said.removeprefix("failed ").partition("\n")
+        return Incomplete(command=command, said=told) if said.startswith("failed ") else None
 
     async def remove_clean_clone(self, key: str, purpose: ClonePurpose = "verify") -> None:
         """Remove a clean clone."""
@@ -242,7 +250,8 @@ class Repository:
             head,
             branch,
             began_at or "",
-            self._lfs,
+            self.lfs,
+            self.base,
         )
         said = await self.git.run(
             f"push {branch}", arguments, env=env, access=access, limit=NETWORK_LIMIT

@@ -30,6 +30,7 @@ class Rescues:
                     ref_key(key),
                     *self._repository.who,
                     str(2 * 1024**3),
+                    self._repository.lfs,
                 ),
                 env=env,
             )
@@ -58,6 +59,13 @@ class Rescues:
         return await self._repository.git.run(
             "show rescued work", ("show_rescued", self._repository.mirror, ref), env=env
         )
+
+    async def lfs_files(self, ref: str, env: Mapping[str, str]) -> bytes:
+        """Return the files of LFS that rescued work has, as an archive below ``objects``."""
+        parts: list[bytes] = []
+        arguments = ("bundle_files", self._repository.mirror, ref)
+        await self._repository.git.read("pack rescued files", arguments, env, parts.append)
+        return b"".join(parts)
 
     async def bundle(self, ref: str, env: Mapping[str, str], *, thin: bool) -> bytes:
         """Return rescued work as a bundle, a thin one for a clone that is up to date."""

@@ -50,6 +50,7 @@ LOOKUPS = {
     "anywhere in the value": Lookup.ANYWHERE,
     "where the reference is the whole value": Lookup.WHOLE,
     "whole value, then as a path": Lookup.PATH,
+    "whole value, then as a path of the machine where runs live": Lookup.HOST_PATH,
     "nothing but a reference is accepted": Lookup.ONLY,
     "a reference, or the word `tracker`": Lookup.ONLY_OR_TRACKER,
 }

@@ -13,7 +13,7 @@ import trio
 from tests.e2e.conftest import Start
 from tests.e2e.place import PATIENCE, PROMPT, Place
 from tests.e2e.remote import SIMULATOR
-from tests.workspaces.remotes import commit, git, make_remote
+from tests.workspaces.remotes import commit, git, make_remote, requires_git_lfs, use_lfs
 
 SECRET = "token-that-nobody-may-see"
 AGENT = """\
@@ -236,6 +236,26 @@ async def test_unpushed_work_is_rescued_when_the_issue_is_over(ways: Ways, start
     branch = f"rescued/T-1-{kept['run_id']}"
     assert git(ways.seed, "show", f"{branch}:out.txt") == "1"
     assert not Path(ways.place.workspaces, "T-1").exists()
+
+
+@requires_git_lfs
+async def test_rescued_files_of_lfs_are_restored(ways: Ways, start: Start) -> None:
+    """Into the store of the clone, from where a checkout takes them."""
+    use_lfs(ways.bare)
+    ways.write(repository={"lfs": True})
+    ways.do("echo second >a.bin; git commit -qam mine; echo third >b.bin; exit 1")
+    async with start() as daemon:
+        await daemon.line("run.finished")
+        ways.place.add_issue("T-1", state="Done")
+        await daemon.line("workspace.removed")
+
+    done = await ways.place.sortie("rescue", "restore", "T-1", "--into", str(ways.seed))
+
+    assert done.code == 0, done
+    (branch,) = git(ways.seed, "branch", "--list", "rescued/*", "--format=%(refname:short)").split()
+    git(ways.seed, "checkout", "-q", branch)
+    found = {name: (ways.seed / name).read_text() for name in ("a.bin", "b.bin")}
+    assert found == {"a.bin": "second\n", "b.bin": "third\n"}
 
 
 async def test_what_was_delivered_is_seen_after_the_handoff(ways: Ways, start: Start) -> None:

@@ -129,6 +129,17 @@ class GiteaFace(Face):
             }
             for said in one.opinions
         ]
+        shown += [  # those that were asked for, too
+            {
+                "id": 9000 + at,
+                "user": self.user(name),
+                "state": "REQUEST_REVIEW",
+                "dismissed": False,
+                "body": "",
+                "comments_count": 0,
+            }
+            for at, name in enumerate(one.reviewers, 1)
+        ]
         shown += [
             {
                 "id": thread.id,

@@ -73,21 +73,24 @@ class Claude:
         self,
         prompt: str = PROMPT,
         agent: Mapping[str, object] | None = None,
+        blocks: Mapping[str, Mapping[str, object]] | None = None,
         **block: object,
     ) -> None:
-        """Write the workflow, with further settings of ``agent`` and of ``claude-code``."""
+        """Write the workflow, with further settings of ``agent`` and of ``claude-code``, and with
+        further blocks."""
         command = str(claude_program()) if self.fleet is None else "claude"
         chosen: dict[str, object] = {"kind": "claude-code", "command": command, "max_turns": 1}
-        blocks: dict[str, Any] = {
+        written: dict[str, Any] = {
             "agent": chosen | dict(agent or {}),
             "claude-code": {"permission_mode": "bypassPermissions"} | block,
             "logging": {"level": "debug"},
+            **(blocks or {}),
         }
         if self.fleet is None:
-            self.place.write_workflow(prompt, **blocks)
+            self.place.write_workflow(prompt, **written)
         else:
             passed = sorted(_QUIET)
-            self.fleet.write_workflow(prompt, worker={"ssh_pass_env": passed}, **blocks)
+            self.fleet.write_workflow(prompt, worker={"ssh_pass_env": passed}, **written)
 
     def environ(self, **changed: str | None) -> dict[str, str | None]:
         """Return what a daemon's environment has for the agent."""

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
+
+import pytest
+
+requires_git_lfs = pytest.mark.skipif(shutil.which("git-lfs") is None, reason="there is no git-lfs")
 
 ENV = {
     "PATH": os.environ["PATH"],
@@ -46,3 +51,29 @@ def commit(tree: Path | str, name: str, text: str, message: str = "Work") -> str
     git(tree, "add", "-A", "--", name)
     git(tree, "commit", "-q", "-m", message)
     return git(tree, "rev-parse", "HEAD")
+
+
+def use_lfs(bare: Path) -> None:
+    """Have files ``*.bin`` of a repository in LFS, ``a.bin`` among them."""
+    seed = bare.with_name("seed")
+    git(seed, "lfs", "install", "--local")
+    git(seed, "lfs", "track", "*.bin")
+    git(seed, "add", "-A")
+    commit(seed, "a.bin", "first\n")
+    git(seed, "push", "-q", "origin", "HEAD:main")
+
+
+def add_submodule(bare: Path) -> tuple[str, str]:
+    """Give a repository the submodule ``lib``; return the commit it is at, and a newer one."""
+    seed, place = bare.with_name("seed"), bare.parent
+    git(place, "init", "-q", "--bare", "lib.git")
+    git(place, "clone", "-q", "lib.git", "lib")
+    old = commit(place / "lib", "version", "1\n")
+    git(place / "lib", "push", "-q", "origin", "HEAD:main")
+    git(place / "lib.git", "symbolic-ref", "HEAD", "refs/heads/main")
+    git(seed, "submodule", "--quiet", "add", "../lib.git", "lib")
+    git(seed, "commit", "-q", "-m", "Have a submodule")
+    git(seed, "push", "-q", "origin", "HEAD:main")
+    new = commit(place / "lib", "version", "2\n")
+    git(place / "lib", "push", "-q", "origin", "HEAD:main")
+    return old, new

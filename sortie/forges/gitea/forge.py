@@ -77,20 +77,12 @@ class GiteaForge(GiteaMerging):
         if answer.status == 409:
             raise self.refused(TrackerErrorKind.CONFLICT, what, answer)
         item = answer.json()
-        await self.as_far_as_it_goes(
-            "reviewers",
-            proposal.reviewers,
-            lambda: self.write(
-                "POST",
-                f"/pulls/{item['number']}/requested_reviewers",
-                what,
-                {"reviewers": list(proposal.reviewers)},
-            ),
-        )
+        await self._ask_reviewers(item["number"], proposal.reviewers, what)
         return self.seen(pull_request_of(item))
 
     async def update(self, pull_request: PullRequest, proposal: Proposal) -> PullRequest:
-        """Bring title and body up to date, and add labels that are missing."""
+        """Bring title and body up to date, add labels that are missing, and ask for reviews where
+        nobody was asked."""
         what = f"cannot change pull request {pull_request.number}"
         title = f"{DRAFT}{proposal.title}" if pull_request.draft else proposal.title
         body: dict[str, Any] = {"title": title, "body": harmless_mentions(proposal.body)}
@@ -100,7 +92,16 @@ class GiteaForge(GiteaMerging):
         if ids := await self._label_ids(wanted):
             path = f"/issues/{pull_request.number}/labels"
             await self.write("POST", path, what, {"labels": ids})
+        path = f"/pulls/{pull_request.number}/reviews"
+        if proposal.reviewers and not await self.listed(path, what):
+            await self._ask_reviewers(pull_request.number, proposal.reviewers, what)
         return self.seen(pull_request_of(item))
+
+    async def _ask_reviewers(self, number: int, names: Sequence[str], what: str) -> None:
+        path, body = f"/pulls/{number}/requested_reviewers", {"reviewers": list(names)}
+        await self.as_far_as_it_goes(
+            "reviewers", names, lambda: self.write("POST", path, what, body)
+        )
 
     async def _label_ids(self, names: Sequence[str]) -> list[int]:
         if not names:

@@ -107,9 +107,10 @@ standing() {
 checkout() {
   mirror=$1 path=$2 url=$3 branch=$4 base=$5 key=$6 run=$7 new=$8 want_submodules=$9
   shift 9
-  want_lfs=$1 name=$2 email=$3
+  want_lfs=$1 name=$2 email=$3 pushes=$4
   mkdir -p "$mirror/sortie-runs"
   printf '%s\n' "$run" >"$mirror/sortie-runs/$key"
+  if [ "$want_lfs" = 1 ]; then download "$url" "$base" "$branch"; fi
   if [ "$new" = 1 ]; then
     fill "$path" "$branch"
     cd -P -- "$path"
@@ -134,11 +135,25 @@ checkout() {
         --no-tags --no-write-fetch-head --no-recurse-submodules --upload-pack=git-upload-pack \
         -- "$mirror" '+refs/heads/*:refs/remotes/origin/*' 2>/dev/null ||
         echo 'stale 1'
-      go_on
+      # Files of LFS are made by a filter of the workspace: the agent merges them itself.
+      [ "$want_lfs" = 1 ] || go_on
     fi
   fi
+  push_address
   collect "$mirror" "$path" "$key"
   standing "$mirror" "refs/sortie/work/$key" "$branch" "$base"
+}
+
+# Has a push to origin from the workspace in the current directory fail with a reason, or where
+# $pushes is 1 no longer. Whoever means to push can name the address.
+push_address() {
+  if [ -L .git/config ]; then return; fi
+  if [ "$pushes" = 1 ]; then
+    git_here config --unset-all remote.origin.pushurl '^Sortie pushes' || :
+  else
+    git_here config --replace-all remote.origin.pushurl \
+      'Sortie pushes this branch when you are done' || :
+  fi 2>/dev/null
 }
 
 # Moves the workspace in the current directory on to what was pushed to its branch meanwhile, where
@@ -211,7 +226,12 @@ leftovers() {
   big=$(g ls-files -o -m --exclude-standard -z -- . "$ours" "$broken" | xargs -0 sh -c '
     for file; do [ -z "$file" ] || find "./$file" -prune -type f -size +"$0"c; done 2>/dev/null
     :' "$limit")
-  [ -z "$big" ] || printf '%s\n' "$big" | sed 's#^\./#large #'
+  if [ -n "$big" ] && [ "$want_lfs" = 1 ]; then # of what LFS has, only a pointer is committed
+    big=$(printf '%s\n' "$big" | sed 's#^\./##' |
+      git --no-pager -c core.quotePath=false check-attr --stdin filter |
+      sed '/: filter: lfs$/d; s/: filter: [^:]*$//')
+  fi
+  [ -z "$big" ] || printf '%s\n' "$big" | sed 's#^\./##; s#^#large #'
   if [ -z "$big" ]; then
     filtered add -A -- . "$ours" "$broken" 2>/dev/null ||
       fail "git could not read the files: $(filtered add -A -- . "$ours" "$broken" 2>&1 | tail -n 1)"
@@ -276,11 +296,54 @@ conflicts() {
     "refs/heads/$3" "$2" 2>/dev/null | tr '\0' '\n' | sed 1d || :
 }
 
-# Writes the content of all objects that work $2 of mirror $1 adds to what the remote has.
+# Writes the content of all objects that work $2 of mirror $1 adds to what the remote has. Where $4 is
+# 1, files of LFS that it adds to base $3 follow under the ids of their pointers.
 objects() {
   export GIT_DIR="$1"
   g rev-list --objects --no-object-names "$2" --not --branches |
     git --no-pager cat-file --batch --buffer
+  if [ "$4" = 1 ]; then
+    pointers "$2" "refs/heads/$3" | while read -r blob oid; do
+      file=$GIT_DIR/lfs/objects/$(printf %s "$oid" | sed 's#^\(..\)\(..\).*#\1/\2/&#')
+      [ -f "$file" ] || continue
+      printf '%s blob %s\n' "$blob" "$(wc -c <"$file")"
+      cat "$file"
+      echo
+    done
+  fi
+}
+
+# Prints the pointers of LFS that work $1 adds to commit $2: the id of the blob, and that of the file.
+pointers() {
+  g rev-list --objects --no-object-names "$1" --not "$2" |
+    git --no-pager cat-file --batch-check --buffer |
+    awk '$2 == "blob" && $3 < 1024 { print $1 }' |
+    git --no-pager cat-file --batch --buffer |
+    awk 'NF == 3 && $2 == "blob" { blob = $1 }
+      before ~ /^version https:\/\/git-lfs/ && /^oid sha256:[0-9a-f]+$/ && length($0) == 75 {
+        print blob, substr($0, 12)
+      }
+      { before = $0 }'
+}
+
+# Has in $mirror the files of LFS of branches $2 and $3 of remote $1, as far as they can be had: no
+# workspace needs the network for them, and none has a copy of its own.
+download() {
+  case $1 in /*) server=file://$1 ;; *) server=$1 ;; esac
+  command -v git-lfs >/dev/null || fail 'repository.lfs needs git-lfs, which is not installed'
+  for name in "$2" "$3"; do
+    g --git-dir="$mirror" rev-parse -q --verify "refs/heads/$name" >/dev/null || continue
+    GIT_DIR=$mirror remote lfs fetch "$server" "refs/heads/$name" >/dev/null 2>&1 || :
+  done
+}
+
+# Uploads the files of LFS that work $2 adds to base $3 to remote $1.
+upload() {
+  case $1 in /*) server=file://$1 ;; *) server=$1 ;; esac
+  pointers "$2" "refs/heads/$3" | cut -d ' ' -f 2 | sort -u | xargs -n 500 echo | while read -r files; do
+    # shellcheck disable=SC2086
+    [ -z "$files" ] || remote lfs push --object-id "$server" $files >/dev/null
+  done
 }
 
 # Prints the path of object $3 in work $2 of mirror $1.
@@ -289,21 +352,38 @@ path_of() {
   g rev-list --objects "$2" --not --branches | sed -n "s/^$3 //p" | head -n 1
 }
 
-# Makes $path a clean clone with commit $commit checked out.
+# Makes $path a clean clone with commit $commit checked out. Where files of LFS or submodules that
+# the commit names cannot be had, though the remote can be reached, it prints which command failed
+# and what that said.
 clean() {
   mirror=$1 path=$2 url=$3 commit=$4 want_submodules=$5 want_lfs=$6 name=$7 email=$8
   rm -rf "$path"
   mkdir -p "${path%/*}"
   fill "$path"
   cd -P -- "$path"
-  filtered checkout -q --detach "$commit"
-  if [ "$want_submodules" = 1 ]; then filtered submodule --quiet update --init --recursive; fi
+  had 'git checkout' checkout -q --detach "$commit" || return 0
+  if [ "$want_submodules" = 1 ]; then
+    had 'git submodule update --init --recursive' submodule --quiet update --init --recursive || :
+  fi
+}
+
+# Runs git for command $1, and prints what is wrong where that lies with the commit.
+had() {
+  shown=$1
+  shift
+  said=$(filtered "$@" 2>&1 >/dev/null) && return 0
+  case $want_submodules$want_lfs$said in 00* | *'No space left'*) fail "$said" ;; esac
+  remote ls-remote -- "$url" HEAD >/dev/null || exit
+  printf 'failed %s\n%s\n' "$shown" "$said"
+  return 1
 }
 
 # Pushes commit $3 from mirror $1 to branch $4 of $2; $5 is the tip that the branch had when the
-# work began, from which alone it may be rewritten. $6 is 1 where LFS is used.
+# work began, from which alone it may be rewritten. $6 is 1 where LFS is used; $7 is the base.
 push() {
   export GIT_DIR="$1"
+  # Also where the commit is there already: whoever pushed it may have done so without LFS.
+  if [ "$6" = 1 ]; then upload "$2" "$3" "$7"; fi
   tip=$(remote ls-remote -- "$2" "refs/heads/$4" | sed -n '1s/	.*//p')
   if [ "$tip" = "$3" ]; then
     echo 'pushed 0'
@@ -314,10 +394,6 @@ push() {
     printf 'moved %s\n' "$tip"
     return
   fi
-  if [ "$6" = 1 ]; then
-    g update-ref refs/sortie/pushing "$3"
-    remote lfs push -- "$2" refs/sortie/pushing >/dev/null
-  fi
   remote -c push.followTags=false -c push.gpgSign=false -c push.recurseSubmodules=no push -q \
     --no-verify "--force-with-lease=refs/heads/$4:$tip" -- "$2" "$3:refs/heads/$4"
   g update-ref "refs/heads/$4" "$3"
@@ -327,10 +403,10 @@ push() {
 # Keeps in mirror $1 all work of workspace $2 with key $3 that the remote does not have: what is not
 # committed too. Prints "kept REF" for each.
 rescue() {
-  mirror=$1 path=$2 key=$3 limit=$6
+  mirror=$1 path=$2 key=$3 limit=$6 want_lfs=$7
   run=$(cat "$mirror/sortie-runs/$key" 2>/dev/null) || run=unknown
   place=refs/sortie/rescue/$key/$run
-  found=$(leftovers "$mirror" "$path" "$key" 1 "$4" "$5" "Work that was not committed" "$limit" 0)
+  found=$(leftovers "$mirror" "$path" "$key" 1 "$4" "$5" "Work that was not committed" "$limit" "$want_lfs")
   printf '%s\n' "$found" | sed -n '/^large /p'
   head=$(printf '%s\n' "$found" | sed -n 's/^head //p')
   keep "$place" "$head"
@@ -386,6 +462,15 @@ rescued() {
 # Shows the commits of rescued work $2 in mirror $1 with what they change.
 show_rescued() {
   g --git-dir="$1" log -p --no-color --no-ext-diff --no-textconv "$2^{commit}" --not --branches
+}
+
+# Writes the files of LFS that rescued work $2 in mirror $1 adds to what the remote has, as an archive.
+bundle_files() {
+  export GIT_DIR="$1"
+  list=$(pointers "$2" HEAD | cut -d ' ' -f 2 | sort -u | sed 's#^\(..\)\(..\)#objects/\1/\2/&#')
+  cd "$1/lfs" 2>/dev/null || cd "$1"
+  printf '%s\n' "$list" | while read -r file; do [ ! -f "$file" ] || printf '%s\n' "$file"; done |
+    tar -cf - -T -
 }
 
 # Writes a bundle of rescued work $2 in mirror $1, without what branches of the remote have where $3

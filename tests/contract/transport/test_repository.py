@@ -35,7 +35,10 @@ remote.origin.receivepack interactive.diffFilter web.browser man.viewer
 class Rig:
     """A remote, and a repository of it."""
 
-    def __init__(self, transport: Transport, place: Path) -> None:
+    def __init__(
+        self, transport: Transport, place: Path, options: RepositoryOptions | None = None
+    ) -> None:
+        self.options = options or RepositoryOptions()
         self.bare = make_remote(place / "forge")
         self.seed = place / "forge/seed"
         self.root = place / "root"
@@ -46,7 +49,7 @@ class Rig:
     def again(self) -> Repository:
         """Return the repository as the next daemon has it."""
         url = parse_git_url(str(self.bare))
-        return Repository(self.transport, str(self.root), url, RepositoryOptions())
+        return Repository(self.transport, str(self.root), url, self.options)
 
     async def work(self, key: str = "T-1", branch: str = "sortie/T-1") -> tuple[str, Standing]:
         """Return a workspace with the branch checked out."""
@@ -285,7 +288,7 @@ async def test_nothing_that_a_workspace_names_is_run(rig: Rig, name: str) -> Non
     left = await rig.leftovers(path)
     await rig.repository.changes(left.head, ENV)
     await rig.repository.diff(left.head, ENV, 1000)
-    clean = await rig.repository.clean_clone("T-1", left.head, NOBODY, ENV)
+    lacking = await rig.repository.clean_clone("T-1", left.head, NOBODY, ENV)
     pushed = await rig.repository.push(left.head, "sortie/T-1", None, NOBODY, ENV)
     rig.repository = rig.again()
     Path(path, "more.txt").write_text("more\n")
@@ -296,6 +299,8 @@ async def test_nothing_that_a_workspace_names_is_run(rig: Rig, name: str) -> Non
     assert "left.txt" in left.paths
     assert not [found for found in left.paths if found.startswith("inner/")]
     assert git(rig.bare, "rev-parse", "sortie/T-1^") == mine
+    assert lacking is None
+    clean = rig.repository.clean_path("T-1")
     assert Path(clean, "left.txt").read_text() == "left\n"
     assert pushed is None
     assert standing.behind == 0
@@ -397,6 +402,19 @@ async def test_objects_are_seen_whole(rig: Rig) -> None:
     assert seen[blob] >= 100_000
     assert await rig.repository.path_of(left.head, blob, ENV) == "b"
     assert git(rig.seed, "rev-parse", "HEAD:README") not in seen
+
+
+async def test_a_push_from_the_workspace_works_where_it_may(rig: Rig) -> None:
+    """As the settings say now, whatever they said when the workspace was made."""
+    path, _ = await rig.work()
+    address = git(path, "remote", "get-url", "--push", "origin")
+    assert address == "Sortie pushes this branch when you are done"
+    for may, told in ((True, str(rig.bare)), (False, address)):
+        rig.options = RepositoryOptions(agent_pushes=may)
+        rig.repository = rig.again()
+        await rig.work()
+        assert git(path, "remote", "get-url", "--push", "origin") == told
+    assert git(path, "remote", "get-url", "origin") == str(rig.bare)
 
 
 async def test_two_runs_do_not_fetch_twice(rig: Rig) -> None:

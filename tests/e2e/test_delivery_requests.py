@@ -1,0 +1,165 @@
+"""A daemon that is killed at each request of a delivery: to the forge, and to the tracker."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+import trio
+
+from tests.e2e.conftest import Start
+from tests.e2e.daemon import Daemon
+from tests.e2e.forged import HOOK, Forged, forge_of, make_bare
+from tests.e2e.place import PATIENCE, Place
+from tests.e2e.trackers.conftest import write
+from tests.e2e.trackers.worlds import HANDOFF, VARIABLE, WORLDS, TrackerWorld
+from tests.forges.service import KINDS, PATH, TOKEN
+from tests.trackers.server.exchange import Received
+from tests.trackers.server.faults import Reset
+from tests.trackers.server.serving import TestServer
+from tests.workspaces.git_http import GitServer, git_server
+
+REQUESTS = 17
+"""A delivery with its comment and its handoff has fewer requests, at each forge."""
+
+PUSH = "POST .*/git-receive-pack$"
+OPENING = "POST .*/(pulls|merge_requests)$"
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[TrackerWorld]:
+    """A tracker over HTTP."""
+    async with WORLDS["github"](tmp_path) as opened:
+        yield opened
+
+
+@pytest.fixture(params=KINDS)
+def servers(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Forged, GitServer]]:
+    """A forge of each kind, with everything that a pull request can have, and its git."""
+    root = tmp_path / "forge"
+    bare = make_bare(root)
+    with (
+        git_server(root, TOKEN) as remote,
+        forge_of(request.param, bare, f"{remote.url}/{PATH}.git") as forged,
+    ):
+        people = {"reviewers": ["ann"], "assignees": ["bob"]}
+        forged.blocks["forge"] = {**forged.blocks["forge"], **people}
+        yield forged, remote
+
+
+class Trap:
+    """Kills a daemon at a request after its agent has ended: the nth, or the first like a pattern.
+
+    It is dead before the request is answered, which was performed or was not. ``seen`` are all
+    requests up to there.
+    """
+
+    def __init__(self, place: Place, daemon: Daemon, at: int | str, *, performed: bool) -> None:
+        self._place, self._daemon, self._at, self._performed = place, daemon, at, performed
+        self.seen: list[str] = []
+        self.sprung = False
+        self.is_set = True
+
+    def set_at(self, server: TestServer) -> None:
+        """Have a server's requests looked at."""
+
+        def before(request: Received) -> None:
+            asked = f"{request.method} {request.path}"
+            if self._counts() and self._is_at(asked):
+                server.inject(Reset(performed=self._performed))
+                self._spring()
+
+        server.before = before
+
+    def set_at_git(self, server: GitServer) -> None:
+        """Have the requests of git looked at, where a pattern says which."""
+
+        def look(asked: str) -> None:
+            if self._counts() and isinstance(self._at, str) and re.search(self._at, asked):
+                self._spring()
+
+        if self._performed:
+            server.after = look
+        else:
+            server.before = look
+
+    def _counts(self) -> bool:
+        return self.is_set and bool(self._place.agents("stop"))
+
+    def _is_at(self, asked: str) -> bool:
+        self.seen.append(asked)
+        if isinstance(self._at, int):
+            return len(self.seen) == self._at
+        return re.search(self._at, asked) is not None
+
+    def _spring(self) -> None:
+        self.sprung, self.is_set = True, False
+        self._daemon.signal(signal.SIGKILL)
+        self._daemon.process._proc.wait()
+
+
+KILLS = [
+    pytest.param(OPENING, True, id="opened"),
+    pytest.param("POST .*/statuses/", False, id="status"),
+    pytest.param(PUSH, False, id="push"),
+    pytest.param(PUSH, True, id="pushed"),
+    *(
+        pytest.param(at, performed, marks=pytest.mark.full)
+        for at in range(1, REQUESTS + 1)
+        for performed in (False, True)
+    ),
+]
+
+
+@pytest.mark.parametrize(("at", "performed"), KILLS)
+async def test_a_kill_at_any_request_leaves_one_of_everything(
+    place: Place,
+    start: Start,
+    world: TrackerWorld,
+    servers: tuple[Forged, GitServer],
+    at: int | str,
+    performed: bool,
+) -> None:
+    """One pull request with its labels and people, one status, one comment on the issue that
+    names the pull request, one handoff; and once its end is on record, no agent works again."""
+    forged, remote = servers
+    world.put("A-1")
+    blocks = {**forged.blocks, "hooks": {"before_run": HOOK}}
+    write(place, world, polling={"interval_ms": 3_600_000}, **blocks)
+    environ = {VARIABLE: world.token, "FORGE_TOKEN": TOKEN}
+
+    async with start("--log-level", "debug", **environ) as daemon:
+        trap = Trap(place, daemon, at, performed=performed)
+        for server in (world.server, forged.server):
+            trap.set_at(server)
+        trap.set_at_git(remote)
+        with trio.fail_after(2 * PATIENCE):
+            while daemon.process.returncode is None and not _is_told(daemon):
+                await trio.sleep(0.05)
+        trap.is_set = False
+    async with start("--log-level", "debug", **environ) as again:
+        with trio.fail_after(2 * PATIENCE):
+            while (await world.read("A-1")).state != HANDOFF or not await world.said("A-1"):
+                await trio.sleep(0.05)
+        await again.ready()
+
+    assert isinstance(at, int) or trap.sprung
+    assert trap.sprung or len(trap.seen) < REQUESTS
+    (request,) = forged.service.requests
+    assert request.labels == ["sortie"]
+    assert request.assignees == ["bob"]
+    assert request.reviewers == ["ann"]
+    assert list(forged.service.statuses) == [(forged.service.head(request.branch), "sortie/verify")]
+    (comment,) = (await world.read("A-1")).comments
+    assert f"/pulls/{request.number}" in comment.body
+    # The first request re-reads the issue: that the agent has finished is not on record by then.
+    assert len(place.agents()) == (2 if at == 1 else 1)
+
+
+def _is_told(daemon: Daemon) -> bool:
+    """Tell whether the issue is handed off and the pull request named on it."""
+    handoffs = daemon.lines("issue.moved", lifecycle="handoff")
+    return bool(handoffs and daemon.lines("comment.made"))
