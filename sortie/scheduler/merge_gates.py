@@ -51,11 +51,14 @@ def _conflicts(view: MergeView) -> str | None:
     return "it conflicts with its base" if view.seen.conflicts else None
 
 
-def demanded(checks: Sequence[HeadCheck], names: Sequence[str]) -> list[HeadCheck]:
+def demanded(
+    checks: Sequence[HeadCheck], names: Sequence[str], *, settled: bool = True
+) -> list[HeadCheck]:
     """Return the checks that count: required ones and those of these names; all of them where
-    nobody says which, so that what is red is not taken for green. Sortie's own say nothing new."""
+    nobody says which, so that what is red is not taken for green. That nobody does is known once
+    the head is ``settled``. Sortie's own say nothing new."""
     others = [check for check in checks if not check.name.startswith(OWN_CHECKS)]
-    if not names and all(check.required is False for check in others):
+    if settled and not names and all(check.required is False for check in others):
         return others
     return [check for check in others if check.required is not False or check.name in names]
 

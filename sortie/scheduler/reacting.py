@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from sortie import facts
+from sortie.config.reactions import MergeReaction
 from sortie.model import HoldReason, Streak, Trigger
 from sortie.model.pull_requests import PullRequestState
 from sortie.model.watches import (
@@ -67,7 +68,9 @@ def react(state: SchedulerState, watched: Watched, found: PullRequestState, now:
     if watch.exhausted is not None:  # its hold was ended
         record_watch(state, watched, forgiven(state, watched.watch))
     head = found.pull_request.head
-    causes = causes_of(watched.watch, found, watched.writers, settings)
+    merge = settings.merge or MergeReaction()
+    settled = now >= watched.head_since + merge.settle
+    causes = causes_of(watched.watch, found, watched.writers, settings, settled=settled)
     causes = _ripe(state, watched, causes, head, now)
     call = call_for(watched.watch, head, causes, settings)
     if call.exhausted is not None:

@@ -60,9 +60,15 @@ class Causes(Struct, frozen=True, kw_only=True):
 
 
 def causes_of(
-    watch: Watch, seen: PullRequestState, writers: frozenset[str], settings: ReactionsSettings
+    watch: Watch,
+    seen: PullRequestState,
+    writers: frozenset[str],
+    settings: ReactionsSettings,
+    *,
+    settled: bool = True,
 ) -> Causes:
-    """Return what has happened that no reaction has answered."""
+    """Return what has happened that no reaction has answered; ``settled``: checks of this head
+    that are demanded would be there by now."""
     known, head = frozenset(watch.causes), seen.pull_request.head
     causes = Causes()
     if settings.conflicts is not None and seen.conflicts:
@@ -70,7 +76,7 @@ def causes_of(
         if name not in known:
             causes.conflicts[name] = True
     if settings.checks is not None:
-        for check in demanded(seen.checks, settings.checks.names):
+        for check in demanded(seen.checks, settings.checks.names, settled=settled):
             name = f"check:{head}:{check.id}"
             if name in known or check.state is not CheckState.FAILURE:
                 continue
