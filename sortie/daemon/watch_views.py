@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from sortie.daemon.wall_time import wall_time
+from sortie.model.watches import Reaction
 from sortie.scheduler.candidates import GateVerdict
 from sortie.scheduler.watch_standing import WatchExplanation, WatchStanding
 from sortie.web.watches import (
@@ -54,9 +56,29 @@ def watch_view(found: WatchExplanation) -> WatchView:
             UsedRunsView(kind=each.kind.value, used=each.used, most=each.most)
             for each in found.runs
         ),
+        answers=() if watch.reaction is None else tuple(_answers(watch.reaction)),
         causes=tuple(map(cause_text, watch.causes[-CAUSES_SHOWN:])),
         causes_omitted=max(0, len(watch.causes) - CAUSES_SHOWN),
     )
+
+
+def _answers(reaction: Reaction) -> Iterator[str]:
+    """Yield what a run answers, in a few words each."""
+    if reaction.conflicts:
+        yield "conflicts with its base"
+    for check in reaction.checks:
+        yield f"the failed check {check.name}"
+    for review in reaction.reviews:
+        yield f"changes requested by {review.author}"
+    for thread in reaction.threads:
+        at = "" if thread.path is None else f" about {thread.path}"
+        at += f":{thread.line}" if thread.path is not None and thread.line is not None else ""
+        author = f" of {thread.notes[-1].author}" if thread.notes else ""
+        yield f"a thread{author}{at}"
+    for comment in reaction.comments:
+        yield f"a comment of {comment.author}"
+    if reaction.labelled:
+        yield "a label"
 
 
 def gate_answers(gates: tuple[GateVerdict, ...]) -> tuple[GateAnswer, ...]:

@@ -80,8 +80,9 @@ class UsedRunsView:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchView:
     """A watched pull request with what decides about it: the ``gates`` of its merge, none where
-    Sortie does not merge, and the ``runs`` of each kind of reaction. ``causes`` are the newest of
-    what was answered, or is being answered, oldest first; ``causes_omitted`` counts the others.
+    Sortie does not merge, and the ``runs`` of each kind of reaction. ``answers`` says what the run
+    answers that is to come or under way. ``causes`` are the newest of what was answered, or is
+    being answered, oldest first; ``causes_omitted`` counts the others.
     """
 
     standing: WatchedView
@@ -90,6 +91,7 @@ class WatchView:
     draft: bool
     gates: tuple[GateAnswer, ...]
     runs: tuple[UsedRunsView, ...]
+    answers: tuple[str, ...]
     causes: tuple[str, ...]
     causes_omitted: int
 
@@ -119,6 +121,8 @@ def watch_lines(view: WatchView) -> Iterator[str]:
     standing = view.standing
     draft = ", a draft" if view.draft else ""
     yield f"{standing.words}{draft}: {standing.waits_for}"
+    if view.answers:
+        yield f"a run answers: {', '.join(view.answers)}"
     if view.runs:
         yield f"runs used: {runs_text(view)}"
     if view.causes:

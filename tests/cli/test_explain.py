@@ -261,6 +261,7 @@ def test_a_watched_pull_request_is_told_of() -> None:
     for shown in (held, alone):
         assert "watched  https://forge.example/shop/web/pull/71\n" in shown
         assert "needs a person, a draft: its issue is held: the agent was asked 3 times" in shown
+        assert "a run answers: the failed check <b>ci</b>, a thread of alice about web/sho" in shown
         assert "runs used: checks 1 of 2, review 3 of 3, commands 1\n" in shown
         assert "check 12 at 0123456789ab, note in a review 8, and 7 before\n" in shown
     assert "watched  gate approvals: changes are requested by alice\n" in held

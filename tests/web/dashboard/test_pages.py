@@ -512,6 +512,7 @@ def test_the_page_of_an_issue_has_its_pull_request(visitor: httpx.Client, world:
     assert "changes are requested by alice" in section
     assert '<span class="warn-text">review 3 of 3</span>' in section
     assert "<li>check 12 at 0123456789ab</li>" in section
+    assert "<li>the failed check &lt;b&gt;ci&lt;/b&gt;</li>" in section
     assert "7 before" in section
     assert "Gates between the issue and a run" in page
     assert "Gates between the issue and a run" not in alone

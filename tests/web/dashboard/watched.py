@@ -114,6 +114,7 @@ def watch(row: WatchedView) -> WatchView:
             UsedRunsView(kind="review", used=3, most=3),
             UsedRunsView(kind="commands", used=1, most=0),
         ),
+        answers=("the failed check <b>ci</b>", "a thread of alice about web/shop.py:8"),
         causes=("conflicts at 0123456789ab", "check 12 at 0123456789ab", "note in a review 8"),
         causes_omitted=7,
     )
