@@ -4,10 +4,11 @@ Nothing in this package performs I/O, reads a clock, draws a random number or im
 """
 
 from sortie.scheduler.candidates import GateVerdict
-from sortie.scheduler.core import Scheduler, run_ids
+from sortie.scheduler.core import Scheduler
 from sortie.scheduler.decisions import Decision, Effect, Note
 from sortie.scheduler.events import Event
 from sortie.scheduler.explanation import Explanation
+from sortie.scheduler.identifiers import run_ids
 from sortie.scheduler.memory import Memory
 from sortie.scheduler.policy import Policy, policy_of
 from sortie.scheduler.records import Record

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from typing import assert_never
-from uuid import UUID, uuid5
 
 from msgspec.structs import replace
 
@@ -50,18 +49,6 @@ from sortie.scheduler.usage_limits import UsageLimit, UsageLimits
 from sortie.scheduler.watch_table import Watched
 from sortie.scheduler.watching import seen, watch_due
 from sortie.scheduler.workspace_index import WorkspaceIndex
-
-
-def run_ids(life: UUID) -> Callable[[], RunId]:
-    """Return a source of run ids that are unique as long as ``life`` is."""
-    count = 0
-
-    def new() -> RunId:
-        nonlocal count
-        count += 1
-        return RunId(str(uuid5(life, str(count))))
-
-    return new
 
 
 class Scheduler:

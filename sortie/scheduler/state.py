@@ -61,13 +61,12 @@ class SchedulerState:
     """The scheduler's state.
 
     ``dispatch_needed``: a dispatch may find an issue to start. ``epoch`` is the Unix time at which
-    the monotonic clock stood at 0; only the order of issues depends on it. ``in_hand`` is the issue
-    that is being handled, in case that crashes. ``sessions`` counts an issue's runs in which a turn
-    started; ``agent_sessions`` are those that its next run may resume, and ``deliveries`` what it
-    goes on with. ``crashed`` are issues with
-    a recorded crash. ``last_request`` numbers the requests to the outside world. No issue is chosen
-    before ``no_dispatch_before``, as the tracker did not answer about those chosen last; and no
-    request is planned before ``tracker_paused_until``.
+    the monotonic clock stood at 0. ``in_hand`` is the issue that is being handled, in case that
+    crashes. ``sessions`` counts an issue's runs in which a turn started; ``agent_sessions`` are
+    those that its next run may resume, and ``deliveries`` what it goes on with. ``crashed`` are
+    issues with a recorded crash. ``last_request`` numbers the requests to the outside world. No
+    issue is chosen before ``no_dispatch_before``, as the tracker did not answer about those chosen
+    last; and no request is planned before ``tracker_paused_until``.
     """
 
     policy: Policy
