@@ -103,6 +103,7 @@ def test_programs_get_an_object_a_line(cli: Cli) -> None:
         "turn": None,
         "kind": "run",
         "text": "run succeeded after 5.5s",
+        "role": None,
     }
 
 

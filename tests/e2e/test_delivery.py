@@ -21,7 +21,7 @@ from tests.e2e.forged import (
 )
 from tests.e2e.place import PROMPT, Place
 from tests.e2e.remote import Fleet
-from tests.forges.service import KINDS, PATH, TOKEN
+from tests.forges.service import ONE_KIND, PATH, TOKEN
 from tests.transports.ssh.sshd import requires_sshd
 from tests.workspaces.git_http import git_server
 
@@ -29,7 +29,7 @@ FEW = 6
 MANY = 50
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=ONE_KIND)
 def forged(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Forged]:
     """A forge of each kind, with git over HTTP."""
     root = tmp_path / "forge"

@@ -81,7 +81,7 @@ async def test_both_are_delivered(
 
 
 @requires_sshd
-@pytest.mark.parametrize("form", ["ssh", "scp"])
+@pytest.mark.parametrize("form", ["ssh", pytest.param("scp", marks=pytest.mark.full)])
 async def test_so_they_are_over_ssh(place: Place, start: Start, tmp_path: Path, form: str) -> None:
     """The host tells where files of LFS are, and how they are had there."""
     root = tmp_path / "forge"

@@ -16,7 +16,7 @@ from tests.e2e.forged import HOOK, Forged, forge_of, make_bare
 from tests.e2e.place import PATIENCE, Place
 from tests.e2e.trackers.conftest import write
 from tests.e2e.trackers.worlds import HANDOFF, VARIABLE, WORLDS, TrackerWorld
-from tests.forges.service import KINDS, PATH, TOKEN
+from tests.forges.service import ONE_KIND, PATH, TOKEN
 from tests.trackers.server.exchange import Received
 from tests.trackers.server.faults import Reset
 from tests.trackers.server.serving import TestServer
@@ -36,7 +36,7 @@ async def world(tmp_path: Path) -> AsyncIterator[TrackerWorld]:
         yield opened
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=ONE_KIND)
 def servers(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Forged, GitServer]]:
     """A forge of each kind, with everything that a pull request can have, and its git."""
     root = tmp_path / "forge"
@@ -103,8 +103,8 @@ class Trap:
 
 KILLS = [
     pytest.param(OPENING, True, id="opened"),
-    pytest.param("POST .*/statuses/", False, id="status"),
-    pytest.param(PUSH, False, id="push"),
+    pytest.param("POST .*/statuses/", False, id="status", marks=pytest.mark.full),
+    pytest.param(PUSH, False, id="push", marks=pytest.mark.full),
     pytest.param(PUSH, True, id="pushed"),
     *(
         pytest.param(at, performed, marks=pytest.mark.full)

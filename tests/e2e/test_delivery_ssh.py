@@ -59,8 +59,15 @@ def write(place: Place, forged: Forged, *, checking: str = "accept-new", **more:
     place.write_workflow(PROMPT, **blocks)
 
 
-@pytest.mark.parametrize("form", ["ssh", "scp"])
-@pytest.mark.parametrize("keys", ["identity_file", "own"])
+@pytest.mark.parametrize(
+    ("form", "keys"),
+    [
+        ("ssh", "identity_file"),
+        ("scp", "own"),
+        pytest.param("scp", "identity_file", marks=pytest.mark.full),
+        pytest.param("ssh", "own", marks=pytest.mark.full),
+    ],
+)
 async def test_work_is_delivered(
     place: Place, start: Start, host: GitHost, forged: Forged, form: str, keys: str
 ) -> None:

@@ -13,11 +13,11 @@ import trio
 from tests.e2e.conftest import Start
 from tests.e2e.place import Place
 from tests.e2e.reviewed import Reviewed, reviewed_place
-from tests.forges.service import KINDS, TOKEN
+from tests.forges.service import ONE_KIND, TOKEN
 from tests.workspaces.remotes import git
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=ONE_KIND)
 def reviewed(request: pytest.FixtureRequest, place: Place) -> Iterator[Reviewed]:
     """A place on a forge of each kind."""
     with reviewed_place(place, request.param) as found:

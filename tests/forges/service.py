@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 from tests.forges.contracts import contract_of
 from tests.forges.gitea_face import GiteaFace
 from tests.forges.github_checks import LOGS
@@ -19,6 +21,8 @@ from tests.trackers.server.serving import TestServer, serving
 
 TOKEN = "forge-token-7c0ffee-of-a-test"
 KINDS = ("github", "gitlab", "gitea")
+ONE_KIND = ("github", *(pytest.param(kind, marks=pytest.mark.full) for kind in KINDS[1:]))
+"""One kind of forge, and the others with --full: for tests with a whole daemon."""
 _FACES = {"github": GitHubFace, "gitlab": GitLabFace, "gitea": GiteaFace}
 
 

@@ -16,7 +16,11 @@ ENV = {
     "HOME": "/nonexistent",
     "GIT_CONFIG_NOSYSTEM": "1",
 }
-WHO = ("-c", "user.name=Ann", "-c", "user.email=ann@example.org", "-c", "init.defaultBranch=main")
+WHO = (
+    *("-c", "user.name=Ann", "-c", "user.email=ann@example.org", "-c", "init.defaultBranch=main"),
+    # Work in the background would be left to whoever adopts orphans: the test process.
+    *("-c", "gc.auto=0", "-c", "maintenance.auto=false", "-c", "receive.autogc=false"),
+)
 
 
 def git(place: Path | str, *words: str, ok: bool = True) -> str:
@@ -40,6 +44,8 @@ def make_remote(place: Path, files: dict[str, str] | None = None) -> Path:
     git(tree, "commit", "-q", "-m", "Begin")
     git(tree, "push", "-q", "origin", "HEAD:main")
     git(bare, "symbolic-ref", "HEAD", "refs/heads/main")
+    for name in ("gc.auto", "receive.autogc", "maintenance.auto"):
+        git(bare, "config", name, "0")
     return bare
 
 
