@@ -11,9 +11,9 @@ from tests.sim.test_scheduler_days import WATCHED
 from tests.sim.watched.days import live_through
 
 DAYS = 1000
-OFTEN = 4
+OFTEN = 16
 """How many of the days a run without --full lives."""
-CHUNK = 4
+CHUNK = 8
 REACHED: Counter[str] = Counter()
 
 
@@ -30,7 +30,7 @@ def test_days_keep_the_promises(first: int) -> None:
         REACHED.update(day.reached)
 
     assert REACHED["ReactionPlanned"]
-    assert REACHED["LookAtPullRequests"]
+    assert REACHED["MergePullRequest"]
 
 
 @pytest.mark.parametrize("seed", [1874, 1918])
