@@ -326,5 +326,6 @@ async def test_a_sweep_ends_a_recorded_root_without_a_cookie(
         by_identity = await transport.sweep([cookie], grace=1.0, roots={cookie: identity})
         exit_ = await process.wait()
 
-    assert (by_cookie, by_pid, alive, by_identity) == (0, 0, True, 2 + has_init)
+    assert (by_cookie, by_pid, alive) == (0, 0, True)
+    assert by_identity in (2, 2 + has_init)  # an init may end by itself, as its program is gone
     assert exit_.signal == 15
