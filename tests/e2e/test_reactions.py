@@ -215,6 +215,7 @@ async def test_a_kill_at_any_step_answers_nothing_twice(
                 daemon.signal(signal.SIGKILL)
                 await daemon.exit_code()
         async with start(FORGE_TOKEN=TOKEN) as daemon:
+            await daemon.line("daemon.started")  # all may be done by now
             with trio.fail_after(240):
                 await told.wait()
             await merged(reviewed, ["T-1"])
