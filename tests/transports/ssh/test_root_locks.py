@@ -46,6 +46,16 @@ def locks(sshd: Sshd, connections: ConnectionPool, holder: str, **bounds: float)
     return RootLocks(connections, holder, new_nonce, Bounds(**bounds))
 
 
+async def hold_once_free(locks: RootLocks, root: str) -> None:
+    """Hold a root as soon as the session that held it has ended on the host."""
+    with trio.fail_after(20):
+        while True:
+            try:
+                return await locks.hold(root)
+            except HostError:
+                await trio.sleep(0.05)
+
+
 @pytest.fixture(params=["flock", "no flock"])
 def root(request: pytest.FixtureRequest, sshd: Sshd, tmp_path: Path) -> str:
     """Give a root that is not there yet, on a host with and without flock(1)."""
@@ -74,13 +84,7 @@ async def test_a_second_daemon_is_refused_and_told_of_the_first(
     await second.hold(f"{root}2")
 
     await one.aclose()
-    with trio.fail_after(20):
-        while True:
-            try:
-                await second.hold(root)
-                break
-            except HostError:
-                await trio.sleep(0.05)
+    await hold_once_free(second, root)
 
     assert caught.value.trouble is HostTrouble.OCCUPIED
 
@@ -106,7 +110,7 @@ async def test_a_root_inside_another_daemons_is_refused(
 
     await first.hold(wanted)
     first.release()
-    await second.hold(f"{root}/free")
+    await hold_once_free(second, f"{root}/free")
 
     assert caught.value.trouble is HostTrouble.OCCUPIED
 
@@ -147,13 +151,7 @@ async def test_a_lost_lock_is_taken_again(sshd: Sshd, one: ConnectionPool, root:
     sshd.kill_links()
     await until(lambda: one.links == 0)
 
-    with trio.fail_after(20):
-        while True:
-            try:
-                await first.hold(root)
-                break
-            except HostError:  # what held it is just about to end
-                await trio.sleep(0.05)
+    await hold_once_free(first, root)
 
     assert one.sessions == 1
 
@@ -165,13 +163,7 @@ async def test_a_lock_ends_with_its_lease(
     await locks(sshd, one, "pid 1 on alpha", beat=1000, lease=1.0).hold(root)
     second = locks(sshd, other, "pid 2 on beta")
 
-    with trio.fail_after(20):
-        while True:
-            try:
-                await second.hold(root)
-                break
-            except HostError:
-                await trio.sleep(0.05)
+    await hold_once_free(second, root)
 
 
 async def test_a_beat_keeps_a_lock(
