@@ -164,6 +164,10 @@ class Forge(Protocol):
         """
         ...
 
+    async def cancel_merge(self, pull_request: PullRequest) -> None:
+        """Have the forge no longer merge it by itself; where it would not, that is no error."""
+        ...
+
     async def delete_branch(self, branch: str) -> None:
         """Delete a branch of the repository; one that is not there is no error."""
         ...

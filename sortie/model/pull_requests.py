@@ -89,7 +89,8 @@ class PullRequestState(Struct, frozen=True, kw_only=True):
     merge it now, in its own words, None where it would not or does not say. ``automatic``: the
     forge itself merges it once all is well, if it is told to; ``queued``: it was told so. Neither
     is so, and it is no refusal, while the branch has to be brought up to date before: the forge
-    would wait for that for ever.
+    would wait for that for ever. ``has_queue``: the forge merges by a queue, which checks each
+    together with those before it.
     """
 
     pull_request: PullRequest
@@ -102,6 +103,7 @@ class PullRequestState(Struct, frozen=True, kw_only=True):
     refusal: str | None = None
     automatic: bool = False
     queued: bool = False
+    has_queue: bool = False
 
 
 MergeMethod = Literal["merge", "squash", "rebase"]

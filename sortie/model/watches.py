@@ -84,6 +84,10 @@ class CheckRerun(Struct, frozen=True, kw_only=True, tag="rerun"):
     check: HeadCheck
 
 
+class MergeCancellation(Struct, frozen=True, kw_only=True, tag="cancel_merge"):
+    """The forge no longer merges by itself what it was told to merge."""
+
+
 class BranchDeletion(Struct, frozen=True, kw_only=True, tag="delete_branch"):
     """The branch of a merged pull request goes."""
 
@@ -100,6 +104,7 @@ Errand = (
     | Acknowledgement
     | LabelChange
     | CheckRerun
+    | MergeCancellation
     | BranchDeletion
     | IssueMove
 )

@@ -34,6 +34,7 @@ from sortie.model.watches import (
     Errand,
     IssueMove,
     LabelChange,
+    MergeCancellation,
     PullRequestComment,
     ThreadReply,
 )
@@ -179,6 +180,8 @@ async def _done(
             await forge.label(request, add=add, remove=remove)
         case CheckRerun(check=check):
             await forge.rerun(check)
+        case MergeCancellation():
+            await forge.cancel_merge(request)
         case BranchDeletion():
             if request.branch != request.base:
                 await forge.delete_branch(request.branch)
@@ -238,19 +241,16 @@ async def _merged(
         return "not_ready", closed.reason or ""
     if found.queued:
         return "queued", ""
-    if found.automatic:
+    if not found.has_queue and await forge.bring_up_to_date(request, question.head):
+        return "updated", ""
+    waits_for = first_closed_for_merge(replace(view, seen=replace(found, automatic=False)))
+    if found.has_queue or waits_for is not None:
         try:
             await forge.merge_when_ready(request, question.head, settings.strategy)
         except TrackerError as exc:
-            if exc.kind is not TrackerErrorKind.INVALID:
+            if waits_for is None or exc.kind is not TrackerErrorKind.INVALID:
                 raise
-        else:
-            return "queued", ""
-        # What the forge would have waited for has to be there now.
-        closed = first_closed_for_merge(replace(view, seen=replace(found, automatic=False)))
-        if closed is not None:
-            return "not_ready", closed.reason or ""
-    if await forge.bring_up_to_date(request, question.head):
-        return "updated", ""
+            return "not_ready", waits_for.reason or ""
+        return "queued", ""
     await forge.merge(request, question.head, settings.strategy)
     return "merged", ""

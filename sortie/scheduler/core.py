@@ -93,7 +93,9 @@ class Scheduler:
                 self._state.former_watches[issue.id] = watch
                 continue
             interval = policy.reactions.interval
-            watched = Watched(issue=issue, watch=watch, due_at=now, interval=interval)
+            watched = Watched(
+                issue=issue, watch=watch, due_at=now, interval=interval, front_since=now
+            )
             self._state.watches[issue.id] = watched
 
     @property

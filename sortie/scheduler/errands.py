@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from sortie import facts
 from sortie.model import HoldReason
-from sortie.model.watches import IssueMove, word_for
+from sortie.model.watches import IssueMove, MergeCancellation, word_for
 from sortie.scheduler import events as ev
 from sortie.scheduler import records as rec
 from sortie.scheduler.claims import HandingOff, Held, Waiting
@@ -50,7 +50,10 @@ def errand_done(state: SchedulerState, event: ev.ErrandDone, now: float) -> None
             )
         )
     watched.tries, watched.due_at = 0, now
-    record_watch(state, watched, replace(watched.watch, errands=watched.watch.errands[1:]))
+    left = replace(watched.watch, errands=watched.watch.errands[1:])
+    if isinstance(errand, MergeCancellation):
+        left = replace(left, merging=None, updated=False)
+    record_watch(state, watched, left)
     if isinstance(errand, IssueMove):
         _issue_moved(state, watched, errand, event.error, now)
     if watched.watch.over and not watched.watch.errands:

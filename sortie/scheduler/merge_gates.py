@@ -121,7 +121,7 @@ def _forge(view: MergeView) -> str | None:
 
 
 def _train(view: MergeView) -> str | None:
-    if view.ahead is None or view.seen.automatic:
+    if view.ahead is None or view.seen.has_queue:
         return None
     return f"{view.ahead} is merged first"
 

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from sortie import facts
 from sortie.model.pull_requests import PullRequestState
+from sortie.model.watches import MergeCancellation, Watch
 from sortie.scheduler import events as ev
 from sortie.scheduler.candidates import GateVerdict
 from sortie.scheduler.decisions import MergePullRequest
@@ -55,10 +56,13 @@ def merge_if_ready(
     if closed is not None:
         watched.waits_for = closed.reason or ""
         if watch.merging is not None and not _keeps_its_place(watched, closed, now):
-            _set_merging(state, watched, None)  # the train goes on without it
+            record_watch(state, watched, without_merge(watched, watch))
         return
     if found.queued:
         watched.waits_for = "the forge merges it by itself once all that it demands is there"
+        in_train = watch.merging is not None and not found.has_queue
+        if in_train and not _has_patience(watched, now) and not state.watches.is_alone(watched):
+            record_watch(state, watched, without_merge(watched, watch))
         return
     if head is None:
         return
@@ -73,8 +77,20 @@ def merge_if_ready(
 def _keeps_its_place(watched: Watched, closed: GateVerdict, now: float) -> bool:
     """Tell whether a merge train still waits for what has begun to be merged."""
     if closed.gate == CHECKS_PENDING:
-        return now < watched.front_since + FRONT_PATIENCE
+        return _has_patience(watched, now)
     return closed.gate == TRAIN
+
+
+def _has_patience(watched: Watched, now: float) -> bool:
+    """Tell whether others still wait for the checks of what is merged before them."""
+    return now < watched.front_since + FRONT_PATIENCE
+
+
+def without_merge(watched: Watched, watch: Watch) -> Watch:
+    """Return a watch that has left the merge train; first what the forge was told is taken back."""
+    if watch.merging is None or watched.seen is None or not watched.seen.queued:
+        return replace(watch, merging=None, updated=False)
+    return replace(watch, errands=(MergeCancellation(), *watch.errands))
 
 
 def _set_merging(state: SchedulerState, watched: Watched, head: str | None) -> None:
@@ -88,6 +104,10 @@ def _view(
     if settings is None:
         return None
     ahead = state.watches.ahead_of(watched)
+    is_first = watched.watch.merging is not None and _has_patience(watched, now)
+    if not found.has_queue and not is_first:
+        # While another one could be merged, one with pending checks does not keep it waiting.
+        found = replace(found, automatic=found.automatic and state.watches.is_alone(watched))
     busy = None
     if state.claims.find(watched.issue.id) is not None or watched.watch.reaction is not None:
         busy = "its issue is in hand"

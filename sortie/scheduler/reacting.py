@@ -22,7 +22,7 @@ from sortie.model.watches import (
 from sortie.scheduler.claims import Held
 from sortie.scheduler.commands import stop
 from sortie.scheduler.holds import end_hold, hold
-from sortie.scheduler.merging import merge_if_ready, merge_is_wanted
+from sortie.scheduler.merging import merge_if_ready, merge_is_wanted, without_merge
 from sortie.scheduler.reactions import Causes, call_for, causes_of, commands_in, rerun_key
 from sortie.scheduler.state import SchedulerState
 from sortie.scheduler.watch_records import reaction_ended, record_watch
@@ -143,13 +143,15 @@ def _begin(state: SchedulerState, watched: Watched, reaction: Reaction, now: flo
     record_watch(
         state,
         watched,
-        replace(
-            watch,
-            causes=(*watch.causes, *reaction.causes)[-CAUSES_KEPT:],
-            runs=runs,
-            reaction=reaction,
-            merging=None,
-            errands=(*watch.errands, *errands),
+        without_merge(
+            watched,
+            replace(
+                watch,
+                causes=(*watch.causes, *reaction.causes)[-CAUSES_KEPT:],
+                runs=runs,
+                reaction=reaction,
+                errands=(*watch.errands, *errands),
+            ),
         ),
     )
     state.out.append(
@@ -184,7 +186,7 @@ def _exhaust(state: SchedulerState, watched: Watched, kind: ReactionKind, now: f
     record_watch(
         state,
         watched,
-        replace(watch, exhausted=kind, merging=None, errands=(*watch.errands, *errands)),
+        without_merge(watched, replace(watch, exhausted=kind, errands=(*watch.errands, *errands))),
     )
     state.out.append(
         facts.ReactionEnded(

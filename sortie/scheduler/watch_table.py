@@ -89,6 +89,10 @@ class WatchTable(dict[IssueId, Watched]):
             default=None,
         )
 
+    def is_alone(self, watched: Watched) -> bool:
+        """Tell whether no other pull request of its base could be merged before it."""
+        return not any(one.ready or one.watch.merging for one in self._of_base(watched))
+
     def base_moved(self, watched: Watched, now: float) -> None:
         """Have the others of a base looked at soon: one of them was merged."""
         for one in self._of_base(watched):

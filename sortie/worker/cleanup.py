@@ -93,9 +93,9 @@ class _Removal:
         self.environment = RunEnvironment(job, context, self.workspace)
 
     async def is_due(self) -> bool:
-        """Tell whether the directory is there."""
+        """Tell whether the directory is there, whole: one that is removed in part holds nothing."""
         try:
             await self.workspaces.verify(self.workspace.path)
         except NotInRootError:
             return False
-        return True
+        return await self.workspaces.is_complete(self.workspace.key)

@@ -109,6 +109,20 @@ async def make_marked(files: Files, root: str, key: str) -> Taken:
     return Taken(path=made, created=created, marker=None if created else marker)
 
 
+async def mark(files: Files, root: str, key: str) -> None:
+    """Mark a workspace as incomplete, so that one which is removed in part is never taken for it.
+
+    Where a disk is too full for the mark it is left out: what is removed makes room.
+    """
+    if not await files.contained(root, os.path.join(root, key)):
+        return
+    try:
+        await files.write_file(root, marker_of(key), b"")
+    except TransportError as exc:
+        if shortage_behind(exc) is None:
+            raise
+
+
 async def hide(files: Files, path: str) -> None:
     """Keep git from seeing the workspace's own ``.sortie`` directory, which is made if need be.
 

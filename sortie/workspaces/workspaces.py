@@ -1,7 +1,8 @@
 """A directory per issue inside one root: made, trusted, read and removed.
 
 Rule 1: a workspace is used only while its real path lies inside the real root.
-Rule 2: a workspace that was not completed is removed and made anew, never reused.
+Rule 2: a workspace that was not completed, or whose removal has begun, is never reused: it is
+removed and made anew.
 Rule 3: a workspace is neither used again nor removed while a process lives in it.
 """
 
@@ -33,6 +34,7 @@ from sortie.workspaces.workspace_files import (
     hide,
     make_complete,
     make_marked,
+    mark,
     marker_of,
     prove_root,
     take,
@@ -182,6 +184,11 @@ class Workspaces:
         with _workspace_errors():
             await self._files.together(lambda files: hide(files, path))
 
+    async def is_complete(self, key: str) -> bool:
+        """Tell whether a workspace was made wholly, and its removal has not begun."""
+        with _workspace_errors():
+            return await self._files.read_file(self._root, marker_of(key), 1) is None
+
     async def verify(self, path: str) -> None:
         """Check that a workspace is still where it has to be; call it before each launch.
 
@@ -237,6 +244,7 @@ class Workspaces:
                 f"could not remove {path}: these processes live in it:"
                 f" {', '.join(str(pid) for pid in sorted(pids))}; end them first"
             )
+        await self._files.together(lambda files: mark(files, self._root, key))
         removed = await self._files.remove_directory(self._root, key)
         await self._files.remove_file(self._root, marker_of(key))
         return removed

@@ -108,6 +108,23 @@ class Reviewed:
         await self.until(lambda: self.place.state_of(name) == "Human Review")
         return self.request(name)
 
+    async def merged(self, names: list[str], within: float = 180) -> None:
+        """Be CI until all of these are merged and gone."""
+
+        def all_done() -> bool:
+            for name in names:
+                head = git(self.bare, "rev-parse", "-q", "--verify", f"sortie/{name}", ok=False)
+                if head and (head, "ci") not in {(c.commit, c.name) for c in self.service.made}:
+                    self.service.set_check(head, "ci", "success")
+            return all(
+                self.place.state_of(name) == "Done"
+                and self.request(name).state == "merged"
+                and not (self.place.workspaces / name).exists()
+                for name in names
+            )
+
+        await self.until(all_done, within)
+
     def push_to_main(self, file: str, text: str) -> None:
         """Push to the base as a person."""
         seed = self.bare.parent / "seed"

@@ -59,32 +59,13 @@ async def story(reviewed: Reviewed, name: str = "T-1") -> None:
     reviewed.approve(name)
 
 
-async def merged(reviewed: Reviewed, names: list[str]) -> None:
-    """Wait until all is merged and gone, and be CI meanwhile."""
-
-    def all_done() -> bool:
-        for name in names:
-            head = git(reviewed.bare, "rev-parse", "-q", "--verify", f"sortie/{name}", ok=False)
-            known = {(c.commit, c.name) for c in reviewed.service.made}
-            if head and (head, "ci") not in known:
-                reviewed.service.set_check(head, "ci", "success")
-        return all(
-            reviewed.place.state_of(name) == "Done"
-            and reviewed.request(name).state == "merged"
-            and not (reviewed.place.workspaces / name).exists()
-            for name in names
-        )
-
-    await reviewed.until(all_done, within=180)
-
-
 async def test_a_pull_request_is_led_to_its_merge(reviewed: Reviewed, start: Start) -> None:
     """A failing check, a review with two threads, a conflict, an approval, the merge."""
     reviewed.place.add_issue("T-1")
 
     async with start(FORGE_TOKEN=TOKEN) as daemon:
         await story(reviewed)
-        await merged(reviewed, ["T-1"])
+        await reviewed.merged(["T-1"])
         log = str(daemon.log)
 
     told = reviewed.prompts("T-1")
@@ -99,28 +80,6 @@ async def test_a_pull_request_is_led_to_its_merge(reviewed: Reviewed, start: Sta
     assert TOKEN not in log
     runs = await reviewed.place.history()
     assert [run["status"] for run in runs] == ["succeeded"] * 4
-
-
-async def test_a_train_merges_one_after_another(reviewed: Reviewed, start: Start) -> None:
-    """Five of one base: each with the ones before it in it, and checked so."""
-    names = [f"T-{number}" for number in range(1, 6)]
-    for name in names:
-        reviewed.place.add_issue(name)
-
-    async with start(FORGE_TOKEN=TOKEN):
-        for name in names:
-            request = await reviewed.opened(name)
-            reviewed.service.set_check(request.branch, "ci", "success")
-        for name in names:
-            reviewed.approve(name)
-        await merged(reviewed, names)
-
-    files = git(reviewed.bare, "ls-tree", "--name-only", "main").split()
-    assert {f"{name}.txt" for name in names} <= set(files)
-    checked = {c.commit for c in reviewed.service.made if c.state == "success"}
-    merges = {one.seen for one in reviewed.service.requests}
-    assert merges <= checked
-    assert all(len(reviewed.prompts(name)) == 1 for name in names)
 
 
 async def test_who_has_no_right_to_it_causes_nothing(reviewed: Reviewed, start: Start) -> None:
@@ -218,7 +177,7 @@ async def test_a_kill_at_any_step_answers_nothing_twice(
             await daemon.line("daemon.started")  # all may be done by now
             with trio.fail_after(240):
                 await told.wait()
-            await merged(reviewed, ["T-1"])
+            await reviewed.merged(["T-1"])
 
     (request,) = reviewed.service.requests
     for thread in request.threads:

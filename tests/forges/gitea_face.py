@@ -29,6 +29,7 @@ class GiteaFace(Face):
             ("GET", one, self._one, ""),
             ("PATCH", one, self._change, ""),
             ("POST", f"{one}/merge", self._merge, ""),
+            ("DELETE", f"{one}/merge", self._cancel, ""),
             ("POST", f"{one}/update", self._update, "style"),
             ("POST", f"{one}/requested_reviewers", self._reviewers, ""),
             ("GET", f"{one}/reviews", self._reviews, ""),
@@ -97,6 +98,10 @@ class GiteaFace(Face):
             return refused(409, "head out of date")
         hosted.merge(one, body["Do"])
         return Reply()
+
+    def _cancel(self, request: Received, number: str) -> Reply:
+        del request
+        return Reply(status=204) if self.hosted.cancel(self.one(number)) else not_found()
 
     def _update(self, request: Received, number: str) -> Reply:
         one = self.one(number)

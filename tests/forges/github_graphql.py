@@ -48,6 +48,8 @@ def answered(hosted: HostedRepository, request: Received) -> Reply:
             "node": root.node,
             "enablePullRequestAutoMerge": root.enable_auto_merge,
             "enqueuePullRequest": root.enqueue,
+            "disablePullRequestAutoMerge": root.disable_auto_merge,
+            "dequeuePullRequest": root.dequeue,
         },
         variable_values=request.json["variables"],
     )
@@ -113,6 +115,19 @@ class _Root:
         if not hosted.queue or hosted.refusal(one) not in (None, "checks"):
             raise _error("UNPROCESSABLE", "Pull request is not mergeable")
         hosted.merge_later(one, "merge")
+        return {"mergeQueueEntry": {"kind": "MergeQueueEntry", "id": "MQE_1"}}
+
+    def disable_auto_merge(self, _info: Any, input: Mapping[str, Any]) -> Json:  # noqa: A002
+        """Disable auto-merge, which is refused where it is not enabled."""
+        one = self._request(input["pullRequestId"])
+        if self._hosted.queue or not self._hosted.cancel(one):
+            raise _error("UNPROCESSABLE", "Can't disable auto-merge for this pull request.")
+        return {"pullRequest": {"kind": "PullRequest", "id": f"PR_{one.number}"}}
+
+    def dequeue(self, _info: Any, input: Mapping[str, Any]) -> Json:  # noqa: A002
+        """Take a pull request out of the queue."""
+        if not self._hosted.queue or not self._hosted.cancel(self._request(input["id"])):
+            raise _error("UNPROCESSABLE", "Pull request is not in the merge queue")
         return {"mergeQueueEntry": {"kind": "MergeQueueEntry", "id": "MQE_1"}}
 
 

@@ -49,6 +49,7 @@ class GitLabFace(GitLabTalk):
             ("PUT", one, self._change, ""),
             ("PUT", f"{one}/merge", self._merge, ""),
             ("PUT", f"{one}/rebase", self._rebase, ""),
+            ("POST", f"{one}/cancel_merge_when_pipeline_succeeds", self._cancel, ""),
             ("GET", f"{one}/reviewers", self._reviewers, ""),
             ("GET", f"{one}/approvals", self._approvals, ""),
             ("GET", f"{one}/discussions", self._discussions, ""),
@@ -140,6 +141,12 @@ class GitLabFace(GitLabTalk):
             return refused(422 if why == "conflict" else 405, "Branch cannot be merged")
         hosted.merge(one, method)
         return Reply(body=self._whole(one))
+
+    def _cancel(self, request: Received, number: str) -> Reply:
+        del request
+        if not self.hosted.cancel(self.one(number)):
+            return refused(406, "Failed to cancel the automatic merge")
+        return Reply(status=201, body=self._whole(self.one(number)))
 
     def _rebase(self, request: Received, number: str) -> Reply:
         del request

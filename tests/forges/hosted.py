@@ -239,6 +239,15 @@ class HostedRepository:
         one.timeline.append((self._id(), "pull_scheduled_merge"))
         self.touch(one)
 
+    def cancel(self, one: Request) -> bool:
+        """Merge a pull request no longer by itself; False where it was not to be."""
+        if one.queued is None:
+            return False
+        one.queued = None
+        one.timeline.append((self._id(), "pull_cancel_scheduled_merge"))
+        self.touch(one)
+        return True
+
     def rerun(self, check: MadeCheck) -> None:
         """Have a check begin again."""
         check.state = "pending"

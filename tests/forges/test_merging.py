@@ -140,13 +140,31 @@ async def test_a_merge_that_is_scheduled_again_is_no_error(rig: Rig) -> None:
     rig.service.set_check(BRANCH, "test", "pending")
     async with rig.opened() as forge:
         opened = await rig.open_one(forge)
-        rig.server.inject(Reset(performed=True), method="PUT|POST", body="merge|Merge", skip=1)
-        rig.server.heal()
         await forge.merge_when_ready(opened, head, "merge")
         await forge.merge_when_ready(opened, head, "merge")
         state = (await forge.look([opened]))[opened.id]
 
     assert state.queued
+
+
+async def test_a_merge_is_taken_back(rig: Rig) -> None:
+    """It is no error where the forge would not merge it by itself, as after a lost answer."""
+    head = rig.push()
+    service = rig.service
+    service.required = ("test",)
+    service.set_check(BRANCH, "test", "pending")
+    async with rig.opened() as forge:
+        opened = await rig.open_one(forge)
+        await forge.cancel_merge(opened)
+        await forge.merge_when_ready(opened, head, "merge")
+        told = (await forge.look([opened]))[opened.id]
+        await forge.cancel_merge(opened)
+        await forge.cancel_merge(opened)
+        service.set_check(BRANCH, "test", "success")
+        state = (await forge.look([opened]))[opened.id]
+
+    assert told.queued
+    assert (state.queued, state.pull_request.state) == (False, "open")
 
 
 async def test_a_head_that_moves_at_the_last_moment_is_a_conflict(github: Rig) -> None:
@@ -193,12 +211,16 @@ async def test_a_merge_queue_is_used_where_there_is_one(github: Rig) -> None:
         with pytest.raises(TrackerError) as direct:
             await forge.merge(opened, head, "merge")
         await forge.merge_when_ready(opened, head, "merge")
+        await forge.cancel_merge(opened)
+        taken_back = (await forge.look([opened]))[opened.id]
+        await forge.merge_when_ready(opened, head, "merge")
         queued = (await forge.look([opened]))[opened.id]
         service.set_check(BRANCH, "test", "success")
         done = (await forge.look([opened]))[opened.id]
 
     assert direct.value.kind is TrackerErrorKind.INVALID
-    assert (before.automatic, before.queued, queued.queued) == (True, False, True)
+    assert (before.automatic, before.has_queue) == (True, True)
+    assert (before.queued, taken_back.queued, queued.queued) == (False, False, True)
     assert done.pull_request.state == "merged"
 
 

@@ -121,9 +121,9 @@ def test_an_old_head_without_checks_is_merged() -> None:
 
 
 def test_the_train_is_the_last_gate() -> None:
-    """And none where the forge merges by itself."""
+    """And none where the forge has a queue."""
     verdict = first_closed_for_merge(replace(VIEW, ahead="#3"))
-    by_forge = replace(VIEW, ahead="#3", seen=replace(READY, automatic=True))
+    by_forge = replace(VIEW, ahead="#3", seen=replace(READY, has_queue=True))
 
     assert verdict is not None
     assert verdict.reason == "#3 is merged first"

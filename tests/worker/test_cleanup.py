@@ -14,7 +14,7 @@ from sortie.model import (
     WorkspaceError,
 )
 from sortie.telemetry import facts
-from sortie.worker.cleanup import remove_workspace
+from sortie.worker.cleanup import remove_workspace, require_saved
 from tests.transports.fake import Does
 from tests.worker.rig import ROOT, Rig
 
@@ -69,6 +69,23 @@ async def test_what_stays_is_an_error(clock: MockClock) -> None:
 
     hooks = [fact.result for fact in rig.of(facts.HookCompleted)]
     assert hooks == ["failed"]
+
+
+async def test_a_removal_that_has_begun_is_gone_on_with(clock: MockClock) -> None:
+    """What is left holds neither work to be looked for nor anything for a hook to see."""
+    rig = Rig(hooks={"before_remove": Does()})
+    await rig.work()
+    rig.transport.faults["remove_directory"] = TransportError("busy")
+    with pytest.raises(WorkspaceError, match="busy"):
+        await remove_workspace(rig.context(), rig.issue, known(rig), rig.facts.append)
+    del rig.transport.faults["remove_directory"]
+    rig.transport.ran.clear()
+
+    await require_saved(rig.context(), rig.issue, known(rig))
+    await remove_workspace(rig.context(), rig.issue, known(rig), rig.facts.append)
+
+    assert rig.transport.ran == []
+    assert f"{ROOT}/A" not in rig.transport.files.directories
 
 
 async def test_a_host_that_cannot_be_asked_keeps_its_workspace(clock: MockClock) -> None:

@@ -95,6 +95,31 @@ async def test_a_workspace_is_removed(workspaces: Workspaces, root: Path) -> Non
     assert (await workspaces.prepare("ABC-1")).created
 
 
+async def test_a_workspace_that_is_removed_in_part_is_never_taken(
+    workspaces: Workspaces, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after a crash in the middle of its removal."""
+    path = await ready(workspaces)
+    Path(path, "left").touch()
+
+    async def in_part(*_: object) -> bool:
+        raise TransportError("the daemon was killed")
+
+    with monkeypatch.context() as patched, pytest.raises(WorkspaceError):
+        patched.setattr(LocalFiles, "remove_directory", in_part)
+        await workspaces.remove("ABC-1")
+    was_complete = await workspaces.is_complete("ABC-1")
+    again = await workspaces.prepare("ABC-1")
+    await workspaces.complete(again)
+
+    assert (was_complete, again.created, await workspaces.is_complete("ABC-1")) == (
+        False,
+        True,
+        True,
+    )
+    assert not Path(path, "left").exists()
+
+
 async def test_nothing_is_removed_under_a_live_process(
     workspaces: Workspaces, transport: LocalTransport
 ) -> None:

@@ -63,6 +63,13 @@ class GiteaMerging(GiteaLooks):
         if answer.status == 405:
             raise self.refused(TrackerErrorKind.INVALID, what, answer)
 
+    async def cancel_merge(self, pull_request: PullRequest) -> None:
+        """Take the schedule of its merge back; there may be none."""
+        path = f"/pulls/{pull_request.number}/merge"
+        what = f"cannot take back the merge of pull request {pull_request.number}"
+        await self.write("DELETE", path, what, wanted=frozenset({404}))
+        self.known.forget(pull_request.id)
+
     async def delete_branch(self, branch: str) -> None:
         """Delete a branch, which is never a base; one that is not there is no error."""
         await self.require_no_base(branch)

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from sortie.forges.github.batches import PullRequestBatches
-from sortie.forges.github.queries import ENABLE_AUTO_MERGE, ENQUEUE, MERGING
+from sortie.forges.github.queries import (
+    DEQUEUE,
+    DISABLE_AUTO_MERGE,
+    ENABLE_AUTO_MERGE,
+    ENQUEUE,
+    MERGING,
+)
 from sortie.forges.http_forge import HttpForge, conflict
 from sortie.http.budget import Use
 from sortie.http.client import segment
@@ -60,7 +68,9 @@ class GitHubMerging(HttpForge):
     ) -> None:
         """Put it into the merge queue of its base, or enable auto-merge where there is none."""
         what = f"cannot have pull request {pull_request.number} merged"
-        queued = (await self._merging(pull_request, what, head))["isMergeQueueEnabled"]
+        node = await self._merging(pull_request, what)
+        _require_head(node, head, what)
+        queued = node["isMergeQueueEnabled"]
         variables = {"id": pull_request.id, "head": head}
         if not queued:
             variables["method"] = method.upper()
@@ -69,16 +79,25 @@ class GitHubMerging(HttpForge):
             await self.batches.ask(what, change, variables, Use.WRITE)
         except TrackerError as exc:
             if exc.kind is TrackerErrorKind.INVALID:
-                await self._merging(pull_request, what, head)  # the head may be why
+                _require_head(await self._merging(pull_request, what), head, what)
             raise
 
-    async def _merging(self, pull_request: PullRequest, what: str, head: str) -> dict[str, object]:
-        """Return how it is to be merged. Raises CONFLICT where the head is another."""
+    async def cancel_merge(self, pull_request: PullRequest) -> None:
+        """Take it out of the merge queue, or disable auto-merge."""
+        what = f"cannot take back the merge of pull request {pull_request.number}"
+        queued = (await self._merging(pull_request, what))["isInMergeQueue"]
+        change = DEQUEUE if queued else DISABLE_AUTO_MERGE
+        try:
+            await self.batches.ask(what, change, {"id": pull_request.id}, Use.WRITE)
+        except TrackerError as exc:
+            if exc.kind is not TrackerErrorKind.INVALID:  # so GitHub tells that there is none
+                raise
+
+    async def _merging(self, pull_request: PullRequest, what: str) -> dict[str, object]:
+        """Return how it is to be merged."""
         node = (await self.batches.ask(what, MERGING, {"id": pull_request.id})).get("node")
         if not isinstance(node, dict) or "headRefOid" not in node:
             raise TrackerError(TrackerErrorKind.NOT_FOUND, f"{what}: it is not there")
-        if word_of(node["headRefOid"]) != head:
-            raise conflict(f"{what}: its head is {word_of(node['headRefOid'])[:12]} by now")
         return node
 
     async def delete_branch(self, branch: str) -> None:
@@ -91,3 +110,9 @@ class GitHubMerging(HttpForge):
         told = error_text_in_json(answer)
         if answer.status == 422 and "does not exist" not in told.casefold():
             raise self.refused(TrackerErrorKind.INVALID, what, answer)
+
+
+def _require_head(node: Mapping[str, object], head: str, what: str) -> None:
+    """Raise CONFLICT where the head is another by now."""
+    if (found := word_of(node["headRefOid"])) != head:
+        raise conflict(f"{what}: its head is {found[:12]} by now")

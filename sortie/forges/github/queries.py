@@ -115,7 +115,7 @@ query Thread($id: ID!) {{
 
 MERGING = """
 query Merging($id: ID!) {
-  node(id: $id) { ... on PullRequest { headRefOid isMergeQueueEnabled } }
+  node(id: $id) { ... on PullRequest { headRefOid isInMergeQueue isMergeQueueEnabled } }
 }
 """
 
@@ -132,5 +132,17 @@ mutation Enqueue($id: ID!, $head: GitObjectID!) {
   enqueuePullRequest(input: { pullRequestId: $id, expectedHeadOid: $head }) {
     mergeQueueEntry { id }
   }
+}
+"""
+
+DISABLE_AUTO_MERGE = """
+mutation DisableAutoMerge($id: ID!) {
+  disablePullRequestAutoMerge(input: { pullRequestId: $id }) { pullRequest { id } }
+}
+"""
+
+DEQUEUE = """
+mutation Dequeue($id: ID!) {
+  dequeuePullRequest(input: { id: $id }) { mergeQueueEntry { id } }
 }
 """

@@ -95,6 +95,7 @@ def state_of(node: Mapping[str, Any]) -> PullRequestState:
         automatic=not waits
         and bool(node["isMergeQueueEnabled"] or node["repository"]["autoMergeAllowed"]),
         queued=not waits and bool(node["isInMergeQueue"] or node["autoMergeRequest"]),
+        has_queue=bool(node["isMergeQueueEnabled"]),
     )
 
 

@@ -69,6 +69,13 @@ class GitLabMerging(GitLabLooks):
         if answer.status in wanted:
             raise self.refused(TrackerErrorKind.INVALID, what, answer)
 
+    async def cancel_merge(self, pull_request: PullRequest) -> None:
+        """Have GitLab no longer merge it by itself; it refuses that where it would not."""
+        path = f"/merge_requests/{pull_request.number}/cancel_merge_when_pipeline_succeeds"
+        what = f"cannot take back the merge of merge request {pull_request.number}"
+        await self.write("POST", path, what, wanted=frozenset({405, 406}))
+        self.known.forget(pull_request.id)
+
     async def delete_branch(self, branch: str) -> None:
         """Delete a branch, which is never a base; one that is not there is no error."""
         await self.require_no_base(branch)

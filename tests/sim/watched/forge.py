@@ -52,6 +52,7 @@ class Request:
     attempts: Counter[tuple[str, str]] = field(default_factory=Counter)
     branch_deleted: bool = False
     queued: bool = False
+    queued_after: int = 0  # so many merges of Sortie's or the forge's own
 
     @property
     def head(self) -> Commit:
@@ -82,7 +83,9 @@ class FakeForge:
         self.keys: Counter[str] = Counter()
         self.merged_by_us: list[str] = []
         self.looks = 0
-        self.automatic = luck.random() < 0.15
+        self.automatic = luck.random() < 0.3
+        self.has_queue = self.automatic and luck.random() < 0.3
+        self.merges = 0
         self._shown: dict[str, list[tuple[float, PullRequestState]]] = {}
         self._notes = 0
 
@@ -129,6 +132,7 @@ class FakeForge:
             labels=tuple(sorted(request.labels)),
             automatic=self.automatic,
             queued=request.queued,
+            has_queue=self.has_queue,
         )
 
     def shown(self, request: Request) -> PullRequest:
@@ -309,6 +313,7 @@ class FakeForge:
             raise Fault(f"{request.id} is merged beside what was merged before it")
         request.state = "merged"
         self.merged_by_us.append(request.id)
+        self.merges += 1
         self.move_base()
         self._go_wrong(change=True, done=True)
 
@@ -321,7 +326,9 @@ class FakeForge:
             raise TrackerError(TrackerErrorKind.CONFLICT, "head moved")
         if self.luck.random() < 0.2:
             raise TrackerError(TrackerErrorKind.INVALID, "clean status")
-        request.queued = True
+        if not self.has_queue and request.head.base != self.base:
+            raise Fault(f"{request.id} is to be merged without what is in its base")
+        request.queued, request.queued_after = True, self.merges
         self._go_wrong(change=True, done=True)
 
     def merge_queued(self) -> None:
@@ -329,8 +336,16 @@ class FakeForge:
         for request in self.requests.values():
             ready = request.queued and request.state == "open" and self.is_green(request)
             if ready and not request.head.conflicts:
+                if not self.has_queue and request.queued_after != self.merges:
+                    raise Fault(f"{request.id} is merged beside what was merged before it")
                 request.state = "merged"
-                self.base += 1
+                self.merges += 1
+                self.move_base()
+
+    async def cancel_merge(self, pull_request: PullRequest) -> None:
+        """See Forge."""
+        self._changes(pull_request).queued = False
+        self._go_wrong(change=True, done=True)
 
     async def delete_branch(self, branch: str) -> None:
         """See Forge."""
