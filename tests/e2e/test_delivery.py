@@ -102,9 +102,8 @@ async def test_a_kill_at_any_step_repeats_nothing(
 
 
 @requires_sshd
-@pytest.mark.parametrize(
-    ("count", "kills"), [(FEW, 4), pytest.param(MANY, 16, marks=pytest.mark.full)]
-)
+@pytest.mark.full
+@pytest.mark.parametrize(("count", "kills"), [(FEW, 4), (MANY, 16)])
 async def test_so_it_is_on_two_hosts(
     place: Place, start: Start, fleet: Fleet, forged: Forged, count: int, kills: int
 ) -> None:

@@ -52,7 +52,9 @@ def require_delivered(forged: Forged, server: GitServer, name: str) -> None:
     assert (git(forged.bare, "rev-parse", branch), "sortie/verify") in forged.service.statuses
 
 
-@pytest.mark.parametrize("where", ["here", pytest.param("far", marks=requires_sshd)])
+@pytest.mark.parametrize(
+    "where", ["here", pytest.param("far", marks=[requires_sshd, pytest.mark.full])]
+)
 async def test_both_are_delivered(
     place: Place, start: Start, tmp_path: Path, request: pytest.FixtureRequest, where: str
 ) -> None:

@@ -106,7 +106,13 @@ TROUBLES = {
 }
 
 
-@pytest.mark.parametrize("trouble", TROUBLES)
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        word if word in ("changed", "key", "away") else pytest.param(word, marks=pytest.mark.full)
+        for word in TROUBLES
+    ],
+)
 async def test_a_host_that_cannot_be_used_costs_no_agent(
     place: Place, start: Start, host: GitHost, forged: Forged, trouble: str
 ) -> None:
@@ -198,9 +204,8 @@ async def test_a_host_that_hangs_is_given_up(
     forged.require_delivered(names)
 
 
-@pytest.mark.parametrize(
-    ("count", "kills"), [(FEW, 4), pytest.param(MANY, 24, marks=pytest.mark.full)]
-)
+@pytest.mark.full
+@pytest.mark.parametrize(("count", "kills"), [(FEW, 4), (MANY, 24)])
 async def test_a_kill_at_any_step_repeats_nothing(
     place: Place, start: Start, host: GitHost, forged: Forged, count: int, kills: int
 ) -> None:

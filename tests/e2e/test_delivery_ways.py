@@ -113,7 +113,9 @@ async def test_an_agent_that_does_not_mend_it_is_held(ways: Ways, start: Start) 
     assert ways.pushed() == ""
 
 
-@pytest.mark.parametrize("what", ["hold", "handoff", "Done"])
+@pytest.mark.parametrize(
+    "what", ["hold", *(pytest.param(word, marks=pytest.mark.full) for word in ("handoff", "Done"))]
+)
 async def test_nothing_changed(ways: Ways, start: Start, what: str) -> None:
     """The issue is held, or goes where the settings say."""
     ways.write(repository={"no_change": what})

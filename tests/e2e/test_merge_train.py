@@ -60,7 +60,7 @@ def expect_a_train(reviewed: Reviewed) -> None:
     assert all(len(reviewed.prompts(name)) == 1 for name in NAMES)
 
 
-@pytest.mark.parametrize("automatic", [False, True])
+@pytest.mark.parametrize("automatic", [pytest.param(False, marks=pytest.mark.full), True])
 async def test_a_train_merges_one_after_another(
     reviewed: Reviewed, start: Start, automatic: bool
 ) -> None:

@@ -258,7 +258,9 @@ git --git-dir="$mirror" replace "$(git rev-parse HEAD~)" "$(git rev-parse HEAD)"
     assert delivery["review"]["commit"] == reviewed.pushed()
 
 
-@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "end", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.full)]
+)
 async def test_a_daemon_that_ends_during_a_review_judges_anew(
     reviewed: Reviewed, start: Start, end: signal.Signals
 ) -> None:
