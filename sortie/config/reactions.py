@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
+from pydantic_core import PydanticCustomError
 
 from sortie.config.block import Block
 from sortie.config.values import (
@@ -19,6 +20,7 @@ from sortie.config.values import (
     whole,
 )
 from sortie.model.pull_requests import MergeMethod
+from sortie.model.texts import NOT_ON_A_LINE
 
 MOST_RUNS = 100
 
@@ -27,10 +29,15 @@ Runs = Annotated[int, whole(1, MOST_RUNS)]
 
 def _authors(value: Any) -> Any:
     """Accept a word, or a list of names."""
-    is_list = isinstance(value, list) and all(isinstance(name, str) and name for name in value)
-    if value not in ("write", "anyone") and not is_list:
+    if value in ("write", "anyone"):
+        return value
+    if not isinstance(value, list | tuple) or not value:
         raise needs("write, anyone or a list of names")
-    return value
+    for at, name in enumerate(value):
+        if not isinstance(name, str) or NOT_ON_A_LINE.search(name) or not name.strip():
+            wrong = {"what": "needs a name on one line", "item": at}
+            raise PydanticCustomError("needs", "{what}", wrong)
+    return tuple(name.strip() for name in value)
 
 
 _SHAPE: dict[str, Any] = {
@@ -41,7 +48,7 @@ _SHAPE: dict[str, Any] = {
 }
 
 Authors = Annotated[
-    Literal["write", "anyone"] | tuple[Line, ...], CheckWithSchema(_authors, shape=_SHAPE)
+    Literal["write", "anyone"] | tuple[str, ...], CheckWithSchema(_authors, shape=_SHAPE)
 ]
 """Whose words count: of those who may push, of anybody, or of these."""
 
