@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from sortie.config.endpoints import address_findings
 from sortie.config.reactions import ReactionsSettings
 from sortie.config.report import Finding
 from sortie.config.settings import (
@@ -17,7 +18,7 @@ from sortie.config.settings import (
 from sortie.documents import Path
 from sortie.model import same_state
 from sortie.model.addresses import is_loopback
-from sortie.model.git_urls import parse_git_url
+from sortie.model.git_urls import GitUrl, parse_git_url
 
 NO_FORGE = "none"
 AUTO = "auto"
@@ -33,6 +34,7 @@ _HOSTS = {
 
 _URL: Path = ("repository", "url")
 _KIND: Path = ("forge", "kind")
+_ENDPOINT: Path = ("forge", "endpoint")
 _CREDENTIAL: Path = ("repository", "credential")
 
 
@@ -78,6 +80,7 @@ def repository_findings(parts: Mapping[str, Any]) -> Iterator[Finding]:
     if repository.credential == "tracker" and (tracker is None or tracker.api_key is None):
         message = "takes the key of the tracker, and tracker.api_key is not set"
         yield Finding(path=_CREDENTIAL, message=message, needs=(("tracker", "api_key"),))
+    yield from _about_endpoint(repository, forge, url)
     yield from _about_kind(repository, forge, tracker)
     yield from _about_no_change(repository, tracker)
 
@@ -107,6 +110,17 @@ def _about_kind(
             "$FORGE_TOKEN, or to tracker; or set forge.kind to none"
         )
         yield Finding(path=_CREDENTIAL, message=message, needs=(_KIND, _URL))
+
+
+def _about_endpoint(
+    repository: RepositorySettings, forge: ForgeSettings, url: GitUrl
+) -> Iterator[Finding]:
+    if forge.endpoint is not None:
+        key = "repository.credential"
+        yield from address_findings(_ENDPOINT, forge.endpoint, "https://git.example.org", key)
+    elif forge.kind in KINDS and url.scheme == "file" and repository.credential != "tracker":
+        message = f"cannot be {forge.kind} here: repository.url names no server"
+        yield Finding(path=_KIND, message=message, needs=(_URL,))
 
 
 def _about_no_change(

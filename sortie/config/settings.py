@@ -38,6 +38,7 @@ from sortie.config.values import (
     VariableName,
     amount,
     choice,
+    matching,
     milliseconds,
     whole,
 )
@@ -62,6 +63,10 @@ class Isolation(StrEnum):
     """Always; where none can be had, nothing is started."""
     NONE = "none"
     """Never: for agents that need sudo, which fails in the namespace of an ordinary user."""
+
+
+_AUTHOR = r".*[^\s.,:;<>\"\\'].*"
+"""Git drops white space and these characters at both ends of a name, and refuses an empty one."""
 
 
 def _git_address(text: str | None) -> str | None:
@@ -126,7 +131,7 @@ class RepositorySettings(Block):
     identity_file: HostPathText | None = None
     submodules: bool = False
     lfs: bool = False
-    author_name: Line = "Sortie"
+    author_name: Annotated[Line, matching(_AUTHOR, "a name, not only punctuation")] = "Sortie"
     author_email: Line = "sortie@localhost"
     agent_pushes: bool = False
     leftovers: Annotated[Literal["commit", "refuse"], choice("commit", "refuse")] = "commit"
