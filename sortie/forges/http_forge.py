@@ -28,6 +28,11 @@ PERMISSION_LIFE = 300.0
 
 _MOST_PEOPLE = 1000
 
+_REACH_REMEDY = (
+    "see whether the forge is up; look at repository.url and forge.endpoint, and whether"
+    " repository.credential may see the repository"
+)
+
 _MISSING = frozenset({404})
 _NO_LOG = frozenset({403, 404, 410})
 
@@ -188,7 +193,7 @@ class HttpForge(Forge):
             return passed(f"{self.client.provider} shows {self.name}")
 
         return (
-            Check(name="reach", ask=reach),
+            Check(name="reach", ask=reach, remedy=_REACH_REMEDY),
             clock_check(self.client),
             budget_check(self.client),
         )

@@ -79,9 +79,9 @@ class Repository:
             self.base = known_in(said)["base"]
             self._fetched_at = now
 
-    async def default_branch(self, access: GitAccess, env: Mapping[str, str]) -> str:
-        """Ask the remote for its default branch."""
-        arguments = ("default_branch", self.url.text)
+    async def remote_base(self, access: GitAccess, env: Mapping[str, str]) -> str:
+        """Ask the remote for the branch that work begins at."""
+        arguments = ("remote_base", self.url.text, self._options.base or "")
         said = await self.git.run(
             f"reach {self.url.text}", arguments, env=env, access=access, limit=60
         )

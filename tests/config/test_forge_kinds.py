@@ -75,9 +75,7 @@ SURROUNDINGS = around({"FORGE_TOKEN": "token-1234"})
         ),
     ],
 )
-def test_what_does_not_fit_is_told_once(
-    blocks: str, key: str, severity: str, message: str
-) -> None:
+def test_what_does_not_fit_is_told_once(blocks: str, key: str, severity: str, message: str) -> None:
     """An error leaves no settings, a warning does; no message has a password."""
     found = decoded(f"{GOOD}{blocks}", SURROUNDINGS)
 

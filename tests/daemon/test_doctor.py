@@ -12,6 +12,7 @@ from sortie.daemon.options import RunOptions
 from sortie.model import SortieError, TrackerError, TrackerErrorKind
 from sortie.model.checks import Check, CheckOutcome, CheckResult, failed, passed, warned
 from tests.trackers.toy.server import API_KEY, PROJECT, serving
+from tests.workspaces.remotes import make_remote
 
 WORKFLOW = """\
 ---
@@ -140,6 +141,27 @@ def test_the_program_that_reviews_is_looked_for(tmp_path: Path) -> None:
     assert result.outcome is CheckOutcome.FAILED
     assert "claude" in result.sentence
     assert [each for each in same if each.name == "agent.reviewer"] == []
+
+
+@pytest.mark.parametrize(
+    ("base", "outcome", "sentence"),
+    [
+        ("", CheckOutcome.OK, "where work begins at main"),
+        (", base: main", CheckOutcome.OK, "where work begins at main"),
+        (", base: gone", CheckOutcome.FAILED, "the remote has no branch gone"),
+    ],
+)
+def test_the_base_has_to_be_there(
+    tmp_path: Path, base: str, outcome: CheckOutcome, sentence: str
+) -> None:
+    """Where none is set, it is the remote's default branch."""
+    bare = make_remote(tmp_path / "forge")
+    with serving() as server:
+        found = diagnosed(tmp_path, server.url, API_KEY, f"repository: {{url: {bare}{base}}}\n")
+
+    (result,) = [each.result for each in found if each.name == "repository.remote"]
+    assert result.outcome is outcome
+    assert sentence in result.sentence
 
 
 @pytest.mark.parametrize("part", ["sentence", "remedy"])

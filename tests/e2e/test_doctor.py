@@ -153,7 +153,7 @@ async def test_hosts_are_asked_for_git_and_the_repository(place: Place, fleet: F
 
     assert found["good.git"][0] == found["good.remote"][0] == "ok"
     assert "git version" in found["good.git"][1]
-    assert "whose default branch is main" in found["good.remote"][1]
+    assert "where work begins at main" in found["good.remote"][1]
     assert found["away.git"][0] == "ok"
     assert found["away.remote"][0] == "failed"
     assert "repository.credential" in str(found["away.remote"][2])

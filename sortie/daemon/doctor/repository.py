@@ -12,7 +12,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from msgspec import Struct
 
 from sortie.config.settings import Settings
-from sortie.daemon.doctor.checkup import Diagnosis, Tell, remedy_of, run_checks
+from sortie.daemon.doctor.checkup import Diagnosis, Tell, run_checks
 from sortie.daemon.doctor.programs import answer_of
 from sortie.daemon.repositories import Repositories, open_repositories
 from sortie.model import LOCAL, RunId, TrackerError
@@ -25,8 +25,11 @@ OLDEST_GIT = (2, 31)
 """The first version that can be told a credential without writing it anywhere."""
 
 REMOTE_REMEDY = (
-    "look at repository.url and repository.credential, and at what git says of it there by hand"
+    "look at repository.url, repository.base and repository.credential, and at what git says of"
+    " them there by hand"
 )
+
+_FORGE_REMEDY = "look at repository.url, repository.credential and forge"
 
 _NO_RUN = RunVariables(issue_id="", issue_identifier="", workspace="/", attempt=0, run_id=RunId(""))
 _VERSION = re.compile(r"(\d+)\.(\d+)")
@@ -42,7 +45,7 @@ async def usable_repositories(settings: Settings, tell: Tell) -> AsyncIterator[R
             repositories = await stack.enter_async_context(open_repositories(settings))
         except TrackerError as error:
             sentence = f"the forge cannot be used: {error}"
-            tell(Diagnosis(name="forge", result=failed(sentence, remedy_of(error))))
+            tell(Diagnosis(name="forge", result=failed(sentence, _FORGE_REMEDY)))
         yield repositories
 
 
@@ -73,11 +76,11 @@ class RepositoryLook(Struct, frozen=True, kw_only=True):
         return passed(f"{said}, {lfs.said.partition(' ')[0]}")
 
     async def remote(self, transport: Transport) -> CheckResult:
-        """Tell whether the remote answers with the credential."""
+        """Tell whether the remote answers with the credential, and has the base."""
         repository = self.repositories.on_host(transport.host, transport).at("/")
         access = await self.repositories.access()
-        base = await repository.default_branch(access, self._environ(transport))
-        return passed(f"git reaches {repository.url.text}, whose default branch is {base}")
+        base = await repository.remote_base(access, self._environ(transport))
+        return passed(f"git reaches {repository.url.text}, where work begins at {base}")
 
     async def look(self, transport: Transport, tell: Tell) -> None:
         """Ask this machine both."""

@@ -75,6 +75,17 @@ mirror() {
   printf 'base %s\n' "$base"
 }
 
+# Prints the base at remote $1: branch $2 where it is there, its default branch for "".
+remote_base() {
+  if [ -z "$2" ]; then
+    default_branch "$1"
+    return
+  fi
+  found=$(remote ls-remote -- "$1" "refs/heads/$2")
+  [ -n "$found" ] || fail "the remote has no branch $2; look at repository.base"
+  printf '%s\n' "$2"
+}
+
 # Prints the default branch of remote $1.
 default_branch() {
   head=$(remote ls-remote --symref -- "$1" HEAD)
