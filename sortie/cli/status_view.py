@@ -58,7 +58,7 @@ _FAILURE_LIMIT = 300
 
 
 def screen(status: DaemonStatus, width: int) -> str:
-    """Return the screen in ``width`` columns: what is wrong first, and nothing cut."""
+    """Return the screen in ``width`` columns: what is wrong first, and no text is cut."""
     state = status.state
     parts = [_summary(status, width)]
     for name, columns, text, rows in _sections(state):
@@ -79,8 +79,27 @@ def screen(status: DaemonStatus, width: int) -> str:
 
 
 def _sections(state: StateView) -> Iterator[tuple[str, Sequence[str], str, Sequence[Row]]]:
-    """Yield the tables: name, columns, column of the text, rows."""
+    """Yield the tables, those that call for people first: name, columns, column of the text,
+    rows."""
     now = state.generated_at
+    yield (
+        "held",
+        ("issue", "reason", "since", "for"),
+        "detail",
+        [_held(view, now) for view in state.held],
+    )
+    yield (
+        "pull requests",
+        ("issue", "number", "stands", "since", "next look"),
+        "waits for",
+        [_watched(view, now) for view in state.watched[:_WATCHED]],
+    )
+    yield (
+        "handed off",
+        ("issue", "state", "when", "lines"),
+        "to review",
+        [_handed_off(view, now) for view in state.handed_off[:_HANDED_OFF]],
+    )
     yield (
         "running",
         ("issue", "state", "phase", "turn", "attempt", "host", "for"),
@@ -94,28 +113,10 @@ def _sections(state: StateView) -> Iterator[tuple[str, Sequence[str], str, Seque
         [_waiting(view, now) for view in state.waiting],
     )
     yield (
-        "held",
-        ("issue", "reason", "since", "for"),
-        "detail",
-        [_held(view, now) for view in state.held],
-    )
-    yield (
         "kept",
         ("issue", "host", "until"),
         "workspace",
         [row for view in state.kept for row in _kept_workspaces(view)],
-    )
-    yield (
-        "pull requests",
-        ("issue", "number", "stands", "since", "next look"),
-        "waits for",
-        [_watched(view, now) for view in state.watched[:_WATCHED]],
-    )
-    yield (
-        "handed off",
-        ("issue", "state", "when", "lines"),
-        "to review",
-        [_handed_off(view, now) for view in state.handed_off[:_HANDED_OFF]],
     )
     yield "queued", ("issue", "state"), "reason", [_kept(v) for v in state.queued[:_SHOWN]]
     yield "blocked", ("issue", "state"), "reason", [_kept(v) for v in state.blocked[:_SHOWN]]

@@ -55,7 +55,7 @@ class WatchedView:
     def words(self) -> str:
         """Its stage, for people."""
         if self.stage == "merging":
-            return "merged by the forge" if self.queued else STAGES["merging"]
+            return "the forge merges it" if self.queued else STAGES["merging"]
         return STAGES[self.stage]
 
 

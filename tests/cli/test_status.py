@@ -100,6 +100,12 @@ totals    4 runs, 9 turns, 0.75 credits, 70 tokens, 1h01m running
 daemon    since 2026-01-01 12:00:00Z (0s), version {version}, pid {pid}, {url}
 seen      2026-01-01 12:00:00Z
 
+held
+issue   reason    since                   for  detail
+DEMO-3  operator  2025-12-30 10:30:00Z  2d01h  an operator stopped it
+a hold ends with 'sortie retry ISSUE' or a change of the issue's state;
+'sortie explain ISSUE' says what else can be done
+
 running
 issue   state        phase  turn  attempt  host     for  last message
 DEMO-1  In Progress  turn   3/20        2  local  1h02m  I look at [red]\\x1b[31mit; answers \
@@ -110,12 +116,6 @@ waiting
 issue   kind   attempt     due  reason
 DEMO-4  retry        1  in 42s  after error
 DEMO-5  retry        1     now  no available orchestrator slots
-
-held
-issue   reason    since                   for  detail
-DEMO-3  operator  2025-12-30 10:30:00Z  2d01h  an operator stopped it
-a hold ends with 'sortie retry ISSUE' or a change of the issue's state;
-'sortie explain ISSUE' says what else can be done
 """
 
 
@@ -146,7 +146,7 @@ pull requests
 issue   number  stands               since      next look  waits for
 DEMO-6  #7      needs a person       1d00h ago  in 42s     its issue is held: the agent was asked \
 twice \\x1b[31mabout checks; https://forge.example/team/thing/pulls/7
-DEMO-7  #11     merged by the forge  1d00h ago  now        the forge merges it by itself; \
+DEMO-7  #11     the forge merges it  1d00h ago  now        the forge merges it by itself; \
 https://forge.example/team/thing/pulls/7
 """
 
@@ -195,7 +195,7 @@ def test_a_quiet_daemon_is_seven_lines(cli: Cli, daemon: FakeDaemon) -> None:
 
 
 def test_all_that_is_known_stands_on_one_screen(cli: Cli, daemon: FakeDaemon) -> None:
-    """What is wrong comes first, then what runs, waits and is held; no text acts or is cut."""
+    """What is wrong comes first, then what is held, runs and waits; no text acts or is cut."""
     daemon.show(BUSY, NOT_READY)
 
     assert cli("status") == Ran(code=0, out=expected(SCREEN, daemon), err="")
@@ -263,6 +263,13 @@ tracker   DEMO-9 is in To Do, which no setting names; did you mean Todo?
           ... and 1 more that cannot be read
 """
 TABLES = """\
+held
+issue   reason    since                   for  detail
+DEMO-3  operator  2025-12-30 10:30:00Z  2d01h  an operator stopped it; last failure: turn_failed: it said no
+DEMO-6  operator  2025-12-30 10:30:00Z  2d01h  it said no
+a hold ends with 'sortie retry ISSUE' or a change of the issue's state;
+'sortie explain ISSUE' says what else can be done
+
 running
 issue   state        phase  turn  attempt  host     for  last message
 DEMO-1  In Progress  turn   3/20        2  local  1h02m  I look at [red]\\x1b[31mit; last failure: turn_failed: it said no; in /w/DEMO-1
@@ -271,13 +278,6 @@ DEMO-2  In Progress  turn               0  local  1h02m  in /w/DEMO-1
 waiting
 issue   kind   attempt     due  reason
 DEMO-4  retry        1  in 42s  after error; last failure: turn_failed: it said no
-
-held
-issue   reason    since                   for  detail
-DEMO-3  operator  2025-12-30 10:30:00Z  2d01h  an operator stopped it; last failure: turn_failed: it said no
-DEMO-6  operator  2025-12-30 10:30:00Z  2d01h  it said no
-a hold ends with 'sortie retry ISSUE' or a change of the issue's state;
-'sortie explain ISSUE' says what else can be done
 
 queued
 issue   state  reason
@@ -306,7 +306,7 @@ def test_what_keeps_issues_from_running_is_on_the_screen(cli: Cli, daemon: FakeD
     ran = cli("status")
 
     assert TROUBLES in ran.out
-    assert ran.out[ran.out.index("running\nissue") :] == TABLES
+    assert ran.out[ran.out.index("held\nissue") :] == TABLES
 
 
 def test_a_daemon_of_the_version_before_is_understood(cli: Cli, daemon: FakeDaemon) -> None:
@@ -513,8 +513,8 @@ def test_workspaces_that_are_kept_are_shown(cli: Cli, daemon: FakeDaemon) -> Non
 
 
 def test_what_awaits_review_is_shown(cli: Cli, daemon: FakeDaemon) -> None:
-    """Issue, branch, lines and pull request; ten of them, and how many more there are; programs
-    get all."""
+    """Issue, branch, lines and pull request, before what needs nobody; ten of them, and how many
+    more there are; programs get all."""
     moved = {
         "issue_identifier": "DEMO-1",
         "title": "Mend",
@@ -530,9 +530,11 @@ def test_what_awaits_review_is_shown(cli: Cli, daemon: FakeDaemon) -> None:
     nothing = dict.fromkeys(("run_id", "branch", "files_changed", "added", "removed"))
     bare = moved | nothing | {"issue_identifier": "DEMO-2", "pull_request": None}
     rest = [bare | {"issue_identifier": f"MORE-{number}"} for number in range(18)]
-    daemon.show(STATE | {"handed_off": [moved, bare, *rest]})
+    daemon.show(BUSY | {"handed_off": [moved, bare, *rest], "watched": [WATCHED]})
 
     shown = cli("status").out
+    names = ("held", "pull requests", "handed off", "running", "waiting")
+    assert [name for name in shown.splitlines() if name in names] == list(names)
     lines = [line.split() for line in shown.splitlines()]
 
     assert ["DEMO-1", "Review", "2m00s", "ago", "+12", "-3"] in [line[:6] for line in lines]

@@ -89,7 +89,7 @@ def _notices(state: StateView, health: Health, poll: PollView | None) -> Iterato
         yield StatusNotice("warn", "The budget of the day is used up", (state.today.exhausted,))
 
 
-RUNNING, WAITING, HELD, WATCHED = 200, 25, 50, 20
+RUNNING, WAITING, HELD, WATCHED = 200, 25, 50, 12
 """How many issues of each kind the overview shows; ``/lists`` has them all."""
 
 
@@ -143,6 +143,8 @@ def board(state: StateView, health: Health, activity: ActivityView) -> tuple[Par
         Piece("controls", "controls", state.status),
         Piece("summary", "summary", (counts, state.slots, state.today)),
         *_list("held", counts.held, held_rows(state)[:HELD], "nothing is held"),
+        *_list("watched", counts.watched, watched_rows(state)[:WATCHED], "nothing is watched"),
+        *_list("handed", len(handed), handed, "nothing was handed off lately"),
         *_list("running", counts.running, running_rows(state)[:RUNNING], "nothing runs"),
         *_list("waiting", counts.waiting, first_waiting(state, WAITING), "nothing waits"),
         *_list(
@@ -151,8 +153,6 @@ def board(state: StateView, health: Health, activity: ActivityView) -> tuple[Par
             kept,
             "nothing is queued or blocked",
         ),
-        *_list("watched", counts.watched, watched_rows(state)[:WATCHED], "nothing is watched"),
-        *_list("handed", len(handed), handed, "nothing was handed off lately"),
         *_list("ended", len(ended), ended, "no run has ended yet"),
         Piece("charts", "charts", charts(activity.buckets)),
         Piece("capacity", "capacity", _capacity(state)),
