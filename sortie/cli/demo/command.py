@@ -101,12 +101,16 @@ def demo_environment(environ: Mapping[str, str]) -> dict[str, str]:
     }
 
 
+NO_KEY = "the-simulator-takes-any-key"
+"""Stands for a key; as one, it is hidden wherever it stands, so it is no word of the demo."""
+
+
 def simulated_environment(environ: Mapping[str, str], directory: Path) -> dict[str, str]:
     """Return an environment for the simulator: a key is there, and places for what it keeps.
 
     Its conversations must not lie where Kiro would keep its own.
     """
-    key = environ.get("KIRO_API_KEY") or "simulated"
+    key = environ.get("KIRO_API_KEY") or NO_KEY
     data = directory.absolute() / "data"
     places = {"XDG_DATA_HOME": str(data), "KIRO_HOME": str(data / "kiro")}
     return {**environ, "KIRO_API_KEY": key, **places}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from sortie.cli.demo.command import demo_environment, simulated_environment
+from sortie.cli.demo.command import NO_KEY, demo_environment, simulated_environment
 from sortie.cli.demo.directory import make_demo
 from sortie.cli.demo.report import FinalState, final_states
 from sortie.daemon import process
@@ -50,8 +50,18 @@ def test_the_simulator_has_a_key_and_a_place() -> None:
     made = simulated_environment({"PATH": "/bin", "KIRO_API_KEY": ""}, Path("/demo"))
 
     places = {"XDG_DATA_HOME": "/demo/data", "KIRO_HOME": "/demo/data/kiro"}
-    assert made == {"PATH": "/bin", "KIRO_API_KEY": "simulated", **places}
+    assert made == {"PATH": "/bin", "KIRO_API_KEY": NO_KEY, **places}
     assert simulated_environment({"KIRO_API_KEY": "mine"}, Path("/"))["KIRO_API_KEY"] == "mine"
+
+
+def test_no_text_of_the_demo_is_hidden_as_its_key(tmp_path: Path) -> None:
+    """A secret is hidden wherever its text stands."""
+    made = make_demo(tmp_path / "demo").directory
+    key = simulated_environment({}, made)["KIRO_API_KEY"]
+
+    texts = [path.read_text() for path in made.rglob("*.md")]
+    assert len(texts) > 5
+    assert [text for text in texts if key in text] == []
 
 
 @pytest.fixture
@@ -102,7 +112,7 @@ def test_a_demo_shows_what_it_made_and_what_became_of_it(
             exit_when_idle=True,
         )
     ]
-    assert lives[0].environ["KIRO_API_KEY"] == "simulated"
+    assert lives[0].environ["KIRO_API_KEY"] == NO_KEY
 
 
 def test_a_demo_without_end_says_how_to_end_it(

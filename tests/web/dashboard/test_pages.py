@@ -459,7 +459,7 @@ def test_an_issue_that_was_handed_off_says_what_there_is_to_look_at(
 
 
 def test_watched_pull_requests_are_on_the_overview(visitor: httpx.Client, world: World) -> None:
-    """Those that need a person first, twenty at most, with links of the web only, and no markup of
+    """Those that need a person first, twelve at most, with links of the web only, and no markup of
     others; each is in the list of all as well."""
     rows = watched.watched(states.NOW)
     bad = dataclasses.replace(
