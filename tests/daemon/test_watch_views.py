@@ -4,49 +4,18 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from msgspec.structs import replace
 from trio.testing import MockClock
 
 from sortie.daemon.watch_views import watch_view
-from sortie.model.pull_requests import (
-    CheckState,
-    HeadCheck,
-    Note,
-    PullRequest,
-    Review,
-    ReviewThread,
-)
-from sortie.model.watches import Reaction, ReactionKind, Watch
+from sortie.model.pull_requests import ReviewThread
+from sortie.model.watches import Watch
 from sortie.scheduler.watch_standing import WatchExplanation, WatchStage, WatchStanding
 from sortie.web.watches import CAUSES_SHOWN
+from tests.store.watches import NOTE, REQUEST, a_watch
 from tests.worker.rig import issue
 
 HEAD = "0123456789abcdef0123456789abcdef01234567"
-REQUEST = PullRequest(
-    id="p",
-    number=7,
-    url="https://forge.example/team/thing/pulls/7",
-    state="open",
-    branch="sortie/A",
-    base="main",
-    title="Mend it",
-    head=HEAD,
-)
-NOTE = Note(id="n", author="ann", body="why?")
-REACTION = Reaction(
-    kinds=tuple(ReactionKind),
-    causes=("x",),
-    head=HEAD,
-    conflicts=True,
-    checks=(HeadCheck(id="1", name="ci", state=CheckState.FAILURE),),
-    reviews=(Review(id="2", author="bob", state="changes_requested"),),
-    threads=(
-        ReviewThread(id="3", path="a.py", line=8, notes=(NOTE,)),
-        ReviewThread(id="4", path="b.py", notes=(NOTE,)),
-        ReviewThread(id="5"),
-    ),
-    comments=(NOTE,),
-    labelled=True,
-)
 
 
 def explained(watch: Watch) -> WatchExplanation:
@@ -65,13 +34,22 @@ def explained(watch: Watch) -> WatchExplanation:
 
 async def test_what_a_run_answers_is_said_in_words(autojump_clock: MockClock) -> None:
     """Each cause with its name, its author or its place; nothing of what they have written."""
-    found = watch_view(explained(Watch(pull_request=REQUEST, since=86400.0, reaction=REACTION)))
+    whole = a_watch().reaction
+    assert whole is not None
+    threads = (
+        *whole.threads,
+        ReviewThread(id="4", path="b.py", notes=(NOTE,)),
+        ReviewThread(id="5"),
+    )
+    watch = Watch(pull_request=REQUEST, since=86400.0, reaction=replace(whole, threads=threads))
+
+    found = watch_view(explained(watch))
 
     assert found.answers == (
         "conflicts with its base",
-        "the failed check ci",
-        "changes requested by bob",
-        "a thread of ann about a.py:8",
+        "the failed check test",
+        "changes requested by ann",
+        "a thread of ann about a.py:3",
         "a thread of ann about b.py",
         "a thread",
         "a comment of ann",
