@@ -128,7 +128,7 @@ def _rerun(
         replace(
             watched.watch,
             reruns=(*watched.watch.reruns, *keys)[-CAUSES_KEPT:],
-            errands=tuple(CheckRerun(check=check) for check in checks),
+            errands=(*watched.watch.errands, *(CheckRerun(check=check) for check in checks)),
         ),
     )
 
@@ -174,9 +174,10 @@ def _exhaust(state: SchedulerState, watched: Watched, kind: ReactionKind, now: f
     detail = f"the agent was asked {times} about {kind} of {watch.pull_request.url}"
     body = (
         f"Sortie has asked its agent {times} about {kind}, which is all that"
-        f" `reactions.{kind}.max_runs` allows. A person is needed: push to the branch, or say"
-        " `/sortie retry`."
+        f" `reactions.{kind}.max_runs` allows. A person is needed: push to the branch"
     )
+    # Without the block nobody listens to comments.
+    body += "." if settings.commands is None else ", or say `/sortie retry`."
     errands: tuple[Errand, ...] = (
         LabelChange(add=(settings.needs_human_label,)),
         PullRequestComment(
