@@ -10,7 +10,7 @@ in ``_ready``.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
 from msgspec.structs import replace
@@ -100,22 +100,19 @@ class RecentActivity:
             rows = ()  # the charts begin empty; the next write reports the trouble
         known, self._ended = self._ended or set(), None
         recent = self._clock() - timedelta(seconds=BUCKET * BUCKETS)
-        earlier: list[HandedOff] = []
-        recalled: dict[str, HandedOff] = {}
-        for row in rows:
+        new = [row for row in rows if row.run_id not in known]
+        for row in new:
             at = row.finished_at
-            if at is None or row.run_id in known:
+            if at is None:
                 continue
-            recalled.setdefault(row.issue, _shown(row, at))
             if len(self._runs) < SHOWN_RUNS:
                 self._runs.append(past_run(run_view(row)))
-            if row.handed_off_at is not None:
-                earlier.append(_shown(row, row.handed_off_at))
             if at >= recent:
                 self._count_end(at, row.status)
                 seconds = (at - row.started_at).total_seconds()
                 self._count_turns(at, row.turns, seconds if row.turns else 0.0, row.spent)
-        self._keep_ends({**dict(reversed(recalled.items())), **self._ready})
+        ends, earlier = _handed_off(new)
+        self._keep_ends({**ends, **self._ready})
         for each in sorted(earlier, key=lambda handoff: handoff.at, reverse=True):
             names = {known.issue_identifier for known in self._handed_off}
             if len(self._handed_off) < SHOWN_HANDOFFS and each.issue_identifier not in names:
@@ -214,16 +211,30 @@ class RecentActivity:
         return self._buckets.get(begins_at) or Bucket(begins_at=begins_at)
 
 
-def _shown(row: HistoryRow, at: datetime) -> HandedOff:
-    work = row.delivery
-    shown = HandedOff(
-        issue_identifier=row.issue,
+def _handed_off(rows: Sequence[HistoryRow]) -> tuple[dict[str, HandedOff], list[HandedOff]]:
+    """Return what the last runs have left, the newest last, and what was handed off; of rows from
+    the newest on."""
+    ends: dict[str, HandedOff] = {}
+    moved: list[HandedOff] = []
+    for row in reversed(rows):
+        if row.finished_at is not None:
+            ends[row.issue] = shown = _shown(row, row.finished_at, ends.pop(row.issue, None))
+            if row.handed_off_at is not None:
+                moved.append(replace(shown, at=row.handed_off_at))
+    return ends, moved
+
+
+def _shown(row: HistoryRow, at: datetime, before: HandedOff | None) -> HandedOff:
+    """Return what a run has left, or with it what one before it has delivered."""
+    shown = replace(
+        before or HandedOff(issue_identifier=row.issue, at=at),
         title=row.title,
         state=row.state,
         at=at,
         run_id=row.run_id,
         answer=row.summary.answer,
     )
+    work = row.delivery
     if work is None or work.stage is not Stage.DELIVERED:
         return shown
     return replace(

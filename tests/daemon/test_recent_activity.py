@@ -214,6 +214,26 @@ async def test_so_it_does_after_a_restart() -> None:
     assert again.pull_request == work.pull_request.url
 
 
+async def test_so_it_does_where_a_later_run_has_delivered_nothing() -> None:
+    """A life that reads both runs from history tells what the one that saw them did."""
+    store = MemoryStore()
+    work = a_delivery(Stage.DELIVERED, added=7)
+    at = NOON.timestamp() - 100
+    await store.commit([begin("1", issue("a")), delivery("1", issue("a"), work), end("1")], at)
+    await store.commit([begin("2", issue("a")), end("2")], at + 10)
+    activity = RecentActivity(Clock())
+    await activity.recall(store)
+
+    activity(handed_off("a"))
+    await store.commit([RecordHandoff(issue=issue("a"), state="Review")], at + 50)
+    later = RecentActivity(Clock())
+    await later.recall(store)
+
+    for shown in (*activity.handed_off(), *later.handed_off()):
+        assert (shown.run_id, shown.branch, shown.added) == ("2", work.branch, 7)
+    assert len(later.handed_off()) == 1
+
+
 def test_what_runs_have_left_is_forgotten_too() -> None:
     """As many issues as ever end: what is kept of them is bounded."""
     activity = RecentActivity(Clock())
