@@ -49,6 +49,18 @@ def test_the_readme_has_the_line(line: str) -> None:
     assert [content for _, content in code_blocks(README)].count(f"{line}\n") == 1
 
 
+def test_the_readme_shows_the_issues_of_the_demo() -> None:
+    """With the titles that they have."""
+    titles = {
+        path.stem: re.findall(r'^title: "?(.+?)"?$', path.read_text(encoding="utf-8"), re.MULTILINE)
+        for path in (ROOT / "sortie/cli/demo/directory/issues").glob("*.md")
+    }
+
+    assert len(titles) == 5
+    for name, (title,) in titles.items():
+        assert re.search(rf"^{name}  {re.escape(title)} +\w", README, re.MULTILINE)
+
+
 def test_the_checks_run_the_second_line() -> None:
     """The line for the tests is what ``.ci/run`` runs, but for how much pip says."""
     text = (ROOT / ".ci/run").read_text(encoding="utf-8")
