@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sortie.config.endpoints import address_findings
+from sortie.config.messages import misspelt
 from sortie.config.reactions import ReactionsSettings
 from sortie.config.report import Finding
 from sortie.config.settings import (
@@ -132,9 +133,23 @@ def _about_no_change(
     if what == "handoff":
         if tracker.handoff_state is None:
             yield Finding(path=path, message="needs tracker.handoff_state")
-    elif any(same_state(what, state) for state in tracker.active_states):
-        message = f'"{what}" is in active_states; the issue would run again'
+    else:
+        yield from _about_state(path, what, tracker)
+
+
+def _about_state(path: Path, state: str, tracker: TrackerSettings) -> Iterator[Finding]:
+    """Yield what is wrong with a state to which an issue is moved that is not to run again."""
+    if any(same_state(state, active) for active in tracker.active_states):
+        message = f'"{state}" is in active_states; the issue would run again'
         yield Finding(path=path, message=message)
+        return
+    named = [*tracker.active_states, *tracker.terminal_states]
+    if tracker.handoff_state is not None:
+        named.append(tracker.handoff_state)
+    near = misspelt(state, named)
+    if near is not None and not any(same_state(state, known) for known in named):
+        message = f'is no state of the tracker\'s settings; did you mean "{near}"?'
+        yield Finding(path=path, message=message, severity="warning")
 
 
 def _about_reactions(
@@ -155,6 +170,5 @@ def _about_reactions(
         message = "needs tracker.handoff_state: a pull request is watched while its issue is there"
         yield Finding(path=path, message=message, needs=(("tracker", "handoff_state"),))
     for name, block in (("merged", reactions.merged), ("closed", reactions.closed)):
-        if block is not None and any(same_state(block.state, s) for s in tracker.active_states):
-            message = f'"{block.state}" is in active_states; the issue would run again'
-            yield Finding(path=(*path, name, "state"), message=message)
+        if block is not None:
+            yield from _about_state((*path, name, "state"), block.state, tracker)

@@ -65,6 +65,24 @@ SURROUNDINGS = around({"FORGE_TOKEN": "token-1234"})
             "error",
             "is in active_states",
         ),
+        (
+            "repository: {url: /srv/thing.git, no_change: Reviw}\n",
+            "repository.no_change",
+            "warning",
+            'is no state of the tracker\'s settings; did you mean "Review"?',
+        ),
+        (
+            f"{HTTPS}forge: {{kind: gitea}}\nreactions: {{merged: {{state: Reviw}}}}\n",
+            "reactions.merged.state",
+            "warning",
+            'did you mean "Review"?',
+        ),
+        (
+            f"{HTTPS}forge: {{kind: gitea}}\nreactions: {{closed: {{state: todo}}}}\n",
+            "reactions.closed.state",
+            "error",
+            "is in active_states",
+        ),
         ("verify: {commands: [make]}\n", "verify", "warning", "means nothing without"),
         (
             f"repository: {{url: 'http://git.example.org/team/thing', {TOKEN}}}\n"

@@ -25,8 +25,8 @@ OLDEST_GIT = (2, 31)
 """The first version that can be told a credential without writing it anywhere."""
 
 REMOTE_REMEDY = (
-    "look at repository.url, repository.base and repository.credential, and at what git says of"
-    " them there by hand"
+    "look at repository.url, repository.base and repository.credential, and try git ls-remote there"
+    " by hand"
 )
 
 _FORGE_REMEDY = "look at repository.url, repository.credential and forge"
