@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import io
 import os
 import re
 import shutil
 import subprocess
 import tarfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
-from tempfile import NamedTemporaryFile
-from typing import NamedTuple
+from tempfile import NamedTemporaryFile, TemporaryFile
+from typing import IO, NamedTuple
 
 import trio
 
@@ -68,17 +67,10 @@ def shown_work(options: RunOptions, kept: Kept) -> str:
 
 def restore(options: RunOptions, kept: Kept, directory: str, branch: str) -> None:
     """Put rescued work into a repository as a branch. Raises SortieError."""
-
-    async def ask(*, thin: bool) -> bytes:
-        async with _mirrors(options) as mirrors:
-            return await Rescues(mirrors[kept.host]).bundle(
-                kept.work.ref, _environ(options), thin=thin
-            )
-
     fault: str | None = ""
     for thin in (True, False):  # a clone that is not up to date needs all of it
         with NamedTemporaryFile(prefix="sortie-rescued-") as file:
-            file.write(trio.run(partial(ask, thin=thin)))
+            trio.run(partial(_pack, options, kept, file.write, thin=thin))
             file.flush()
             if (fault := _git(directory, "bundle", "unbundle", file.name)) is None:
                 break
@@ -86,22 +78,32 @@ def restore(options: RunOptions, kept: Kept, directory: str, branch: str) -> Non
         raise SortieError(f"{directory} cannot take the work: {fault}; it needs to be a repository")
     if (fault := _git(directory, "branch", "--", branch, kept.work.commit)) is not None:
         raise SortieError(f"the branch {branch} could not be made: {fault}")
-    if kept_files := trio.run(partial(_lfs_files, options, kept)):
-        _put_lfs_files(directory, kept_files)
+    if load_workflow(options).settings.repository.lfs:
+        with TemporaryFile() as file:
+            trio.run(_pack_lfs_files, options, kept, file.write)
+            if file.tell():
+                file.seek(0)
+                _put_lfs_files(directory, file)
 
 
-async def _lfs_files(options: RunOptions, kept: Kept) -> bytes:
-    if not load_workflow(options).settings.repository.lfs:
-        return b""
+async def _pack(
+    options: RunOptions, kept: Kept, take: Callable[[bytes], object], *, thin: bool
+) -> None:
     async with _mirrors(options) as mirrors:
-        return await Rescues(mirrors[kept.host]).lfs_files(kept.work.ref, _environ(options))
+        rescues = Rescues(mirrors[kept.host])
+        await rescues.bundle(kept.work.ref, _environ(options), take, thin=thin)
 
 
-def _put_lfs_files(directory: str, archive: bytes) -> None:
+async def _pack_lfs_files(options: RunOptions, kept: Kept, take: Callable[[bytes], object]) -> None:
+    async with _mirrors(options) as mirrors:
+        await Rescues(mirrors[kept.host]).lfs_files(kept.work.ref, _environ(options), take)
+
+
+def _put_lfs_files(directory: str, archive: IO[bytes]) -> None:
     """Put files of LFS where git-lfs of a person's repository finds them."""
     command = ["git", "-C", directory, "rev-parse", "--path-format=absolute", "--git-common-dir"]
     place = subprocess.run(command, capture_output=True, check=True, text=True).stdout.strip()
-    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+    with tarfile.open(fileobj=archive) as tar:
         for member in tar:
             content = tar.extractfile(member) if _LFS_FILE.fullmatch(member.name) else None
             if content is not None:

@@ -59,7 +59,7 @@ class RepositoryScript:
         what: str,
         arguments: tuple[str, ...],
         env: Mapping[str, str],
-        take: Callable[[bytes], None],
+        take: Callable[[bytes], object],
         access: GitAccess | None = None,
     ) -> None:
         """Have ``take`` see what git writes. Raises GitError where it fails, and says why."""

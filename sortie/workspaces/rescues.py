@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from sortie.model import GitError
 from sortie.workspaces.git_values import Rescued, all_in, ref_key, rescued_in
@@ -60,20 +60,17 @@ class Rescues:
             "show rescued work", ("show_rescued", self._repository.mirror, ref), env=env
         )
 
-    async def lfs_files(self, ref: str, env: Mapping[str, str]) -> bytes:
-        """Return the files of LFS that rescued work has, as an archive below ``objects``."""
-        parts: list[bytes] = []
+    async def lfs_files(
+        self, ref: str, env: Mapping[str, str], take: Callable[[bytes], object]
+    ) -> None:
+        """Have ``take`` see the files of LFS that rescued work has, as an archive below
+        ``objects``; nothing where it has none."""
         arguments = ("bundle_files", self._repository.mirror, ref)
-        await self._repository.git.read("pack rescued files", arguments, env, parts.append)
-        return b"".join(parts)
+        await self._repository.git.read("pack rescued files", arguments, env, take)
 
-    async def bundle(self, ref: str, env: Mapping[str, str], *, thin: bool) -> bytes:
-        """Return rescued work as a bundle, a thin one for a clone that is up to date."""
-        parts: list[bytes] = []
-        await self._repository.git.read(
-            "pack rescued work",
-            ("bundle", self._repository.mirror, ref, str(int(thin))),
-            env,
-            parts.append,
-        )
-        return b"".join(parts)
+    async def bundle(
+        self, ref: str, env: Mapping[str, str], take: Callable[[bytes], object], *, thin: bool
+    ) -> None:
+        """Have ``take`` see rescued work as a bundle, a thin one for a clone that is up to date."""
+        arguments = ("bundle", self._repository.mirror, ref, str(int(thin)))
+        await self._repository.git.read("pack rescued work", arguments, env, take)

@@ -176,7 +176,9 @@ async def test_rescued_files_of_lfs_are_kept(lfs: Rig) -> None:
     Path(path, "b.bin").write_text("third\n")
     (ref,) = await Rescues(lfs.repository).rescue(path, "T-1", ENV)
 
-    archive = await Rescues(lfs.repository).lfs_files(ref, ENV)
+    parts: list[bytes] = []
+    await Rescues(lfs.repository).lfs_files(ref, ENV, parts.append)
+    archive = b"".join(parts)
 
     assert oid_of("third\n").encode() in archive
     assert oid_of("first\n").encode() not in archive
