@@ -61,33 +61,26 @@ class HttpForge(Forge):
         return await self.ask(path, what, method=method, body=body, use=Use.WRITE, **more)
 
     async def listed(
-        self,
-        path: str,
-        what: str,
-        params: Iterable[tuple[str, str | int]] = (),
-        list_at: tuple[str, ...] = (),
+        self, path: str, what: str, params: Iterable[tuple[str, str | int]] = ()
     ) -> list[Any]:
-        """Return all items of a list in pages, none where there is no such address."""
+        """Return all items of a list in pages. Raises TrackerError where there is no such list:
+        no checks, or no reviews, would look as if all were well."""
         request = HttpRequest(
-            path=f"{self.root}{path}",
-            what=what,
-            params=[*params, self.page],
-            list_at=list_at,
-            wanted=_MISSING,
+            path=f"{self.root}{path}", what=what, params=[*params, self.page], list_at=()
         )
         found: list[Any] = []
 
         def take(answer: HttpAnswer) -> HttpRequest | None:
-            if not answer.ok:
-                return None
-            items = answer.json()
-            for key in list_at:
-                items = items[key]
-            found.extend(items)
+            found.extend(answer.json())
             return next_link(self.client, request, answer)
 
         await walk(self.client, request, take)
         return found
+
+    async def require_visible(self) -> None:
+        """Raise TrackerError where the repository cannot be seen at all: a forge says of what is in
+        it then that it is not there."""
+        await self.ask("", f"cannot see the repository {self.name}", follow=True)
 
     async def comment_once(self, body: str, key: str, path: str, what: str) -> None:
         """Comment at a path, unless a comment with this key is there."""
@@ -188,8 +181,7 @@ class HttpForge(Forge):
         """Ask whether the repository can be seen, then clock and limits."""
 
         async def reach() -> CheckResult:
-            await trio.lowlevel.checkpoint()
-            await self.ask("", f"cannot see the repository {self.name}")
+            await self.require_visible()
             return passed(f"{self.client.provider} shows {self.name}")
 
         return (

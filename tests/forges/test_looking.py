@@ -198,6 +198,48 @@ async def test_a_forge_that_fails_tells_nothing(rig: Rig) -> None:
     assert opened.id in found
 
 
+LISTS = {
+    "github": (),
+    "gitlab": ("/statuses$", "/reviewers$", "/discussions$"),
+    "gitea": ("/statuses$", "/reviews$", r"/reviews/\d+/comments$", "/timeline$"),
+}
+
+
+async def test_a_list_that_is_not_there_is_no_empty_one(rig: Rig) -> None:
+    """No checks, no reviews and no threads would look as if all were well."""
+    rig.push()
+    rig.service.set_check(BRANCH, "test", "failure")
+    kinds = []
+    async with rig.opened() as forge:
+        opened = await rig.open_one(forge)
+        rig.service.start_thread(1, "ann", "README", 1, "Why?")
+        for path in LISTS[rig.kind]:
+            rig.server.inject(Refuse(status=404), path=path)
+            with pytest.raises(TrackerError) as refused:
+                await look(forge, opened)
+            kinds.append(refused.value.kind)
+        state = await look(forge, opened)
+
+    assert kinds == [TrackerErrorKind.NOT_FOUND] * len(LISTS[rig.kind])
+    assert (len(state.checks), len(state.threads)) == (1, 1)
+
+
+async def test_a_repository_that_cannot_be_seen_is_not_gone(rig: Rig) -> None:
+    """A forge says the same of what is gone and of what a token may not see any more."""
+    rig.push()
+    async with rig.opened() as forge:
+        opened = await rig.open_one(forge)
+        rig.service.gone.add(1)
+        rig.server.inject(Refuse(status=404), path="/team(/|%2F)thing$")
+        with pytest.raises(TrackerError) as refused:
+            await forge.look([opened])
+        rig.server.heal()
+        found = await forge.look([opened])
+
+    assert refused.value.kind is TrackerErrorKind.NOT_FOUND
+    assert found == {}
+
+
 async def test_a_branch_that_has_to_be_brought_up_to_date_is_not_left_to_the_forge(
     rig: Rig,
 ) -> None:

@@ -67,6 +67,8 @@ class GiteaLooks(HttpForge):
                 found[pull_request.id] = await self._state(item, afresh)
 
         await each(read, pull_requests)
+        if any(one.id not in found for one in pull_requests):
+            await self.require_visible()
         return {one.id: found[one.id] for one in pull_requests if one.id in found}
 
     async def _listed(self, pull_requests: Sequence[PullRequest]) -> dict[str, Any]:
@@ -112,7 +114,7 @@ class GiteaLooks(HttpForge):
             return listed
         number, what = item["number"], f"cannot read pull request {item['number']}"
         statuses: list[Any] = []
-        if pull_request.head:
+        if pull_request.head and pull_request.state == "open":
             path = f"/commits/{segment(pull_request.head)}/statuses"
             statuses = await self.listed(path, what)
         checks = checks_of(statuses, await self._demanded(pull_request.base, now))

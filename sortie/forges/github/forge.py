@@ -138,6 +138,8 @@ class GitHubForge(GitHubMerging, GitHubCheckRuns):
         """Return how pull requests stand; a batch costs one request, so none is remembered."""
         del afresh
         found = await self.batches.read(pull_requests)
+        if any(one.id not in found for one in pull_requests):
+            await self.require_visible()
         for state in found.values():
             self.seen(state.pull_request)
         return found

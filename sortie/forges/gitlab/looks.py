@@ -59,6 +59,8 @@ class GitLabLooks(HttpForge):
                 found[pull_request.id] = state
 
         await each(read, pull_requests)
+        if any(one.id not in found for one in pull_requests):
+            await self.require_visible()
         return {one.id: found[one.id] for one in pull_requests if one.id in found}
 
     async def _items(self, pull_requests: Sequence[PullRequest]) -> dict[str, Any]:
@@ -88,7 +90,8 @@ class GitLabLooks(HttpForge):
             return None
         state = listed(answer.json())
         head = state.pull_request.head
-        checks = await self._checks(answer.json(), head, what)
+        is_open = state.pull_request.state == "open"
+        checks = await self._checks(answer.json(), head, what) if is_open else ()
         if known is not None and not afresh and known.has_talk(mark, now):
             state = replace(listed(answer.json(), known.state), checks=checks)
             return self.known.put(mark, state, now, known.talk_at)
