@@ -163,14 +163,13 @@ class GiteaFace(Face):
         del request
         one = self.one(number)
         thread = there({thread.id: thread for thread in one.threads}, id_)
-        position = thread.line if thread.head == one.seen else 0
         return Reply(
             body=[
                 self._shown_comment(note)
                 | {
                     "path": thread.path,
-                    "position": position,
-                    "original_position": thread.line,
+                    "position": 0 if thread.removed else thread.line,
+                    "original_position": thread.line if thread.removed else 0,
                     "resolver": self.user("ann") if thread.resolved else None,
                 }
                 for note in thread.notes

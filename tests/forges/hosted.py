@@ -105,11 +105,20 @@ class HostedRepository:
         return opinion
 
     def start_thread(
-        self, number: int, author: str, path: str, line: int, body: str, *, bot: bool = False
+        self,
+        number: int,
+        author: str,
+        path: str,
+        line: int,
+        body: str,
+        *,
+        bot: bool = False,
+        removed: bool = False,
     ) -> Conversation:
         """Say something about a line of the diff."""
         one = self.request(number)
-        thread = Conversation(self._id(), path, line, self.git.heads()[one.branch])
+        head = self.git.heads()[one.branch]
+        thread = Conversation(self._id(), path, line, head, removed=removed)
         thread.notes.append(Remark(self._id(), author, body, bot))
         one.threads.append(thread)
         self.touch(one)

@@ -33,7 +33,8 @@ class Remark:
 
 @dataclass
 class Conversation:
-    """Remarks about a place of a diff, at the commit that was seen."""
+    """Remarks about a place of a diff, at the commit that was seen; ``removed``: it is a line of
+    the old version."""
 
     id: int
     path: str
@@ -41,6 +42,7 @@ class Conversation:
     head: str
     notes: list[Remark] = field(default_factory=list)
     resolved: bool = False
+    removed: bool = False
 
 
 @dataclass

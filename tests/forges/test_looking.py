@@ -74,11 +74,27 @@ async def test_reviews_threads_comments_and_labels_come(rig: Rig) -> None:
     assert [(note.author, note.body) for note in state.comments] == [("ann", "/sortie retry")]
     assert state.labels == ("bot",)
     assert {said.author: said.state for said in later.reviews}["ann"] == "approved"
-    assert all(found.outdated for found in later.threads)
+    assert {found.outdated for found in later.threads} == {rig.kind != "gitea"}  # does not say it
     if rig.kind != "gitlab":
         assert opinions["ann"].head == first
         assert {said.author: said.head for said in later.reviews}["ann"] == second
         assert opinions["ann"].body == "Not so"
+
+
+async def test_gitea_tells_on_which_side_of_the_diff_a_thread_is(gitea: Rig) -> None:
+    """``position`` is a line of the new version, ``original_position`` one of the old: 0 in one of
+    them says nothing about age, and line 5 of both is two conversations."""
+    gitea.push()
+    async with gitea.opened() as forge:
+        opened = await gitea.open_one(forge)
+        gitea.service.start_thread(1, "ann", "src/a.py", 5, "Why?")
+        gitea.service.start_thread(1, "bob", "src/a.py", 5, "Why not?", removed=True)
+        state = await look(forge, opened)
+
+    threads = [
+        (found.path, found.line, found.outdated, len(found.notes)) for found in state.threads
+    ]
+    assert threads == [("src/a.py", 5, False, 1)] * 2
 
 
 async def test_a_program_is_known_for_one(rig: Rig) -> None:

@@ -131,21 +131,24 @@ def _review(item: Any) -> Review | None:
 
 
 def threads_of(comments: Iterable[Any]) -> tuple[ReviewThread, ...]:
-    """Return the comments of reviews by their places: what stands at one is one conversation."""
-    places: dict[tuple[str, int], list[Any]] = {}
+    """Return the comments of reviews by their places: what stands at one is one conversation.
+
+    ``position`` is a line of the new version, ``original_position`` one of the old; the other one
+    is 0. Whether a later push has changed the place is not told.
+    """
+    places: dict[tuple[str, int, int], list[Any]] = {}
     for item in sorted(comments, key=lambda one: one["id"]):
-        line = number_of(item.get("position")) or number_of(item.get("original_position")) or 0
-        places.setdefault((word_of(item.get("path")), line), []).append(item)
+        new, old = number_of(item.get("position")), number_of(item.get("original_position"))
+        places.setdefault((word_of(item.get("path")), new or 0, old or 0), []).append(item)
     return tuple(
         ReviewThread(
             id=str(notes[0]["id"]),
             path=path or None,
-            line=line or None,
+            line=new or old or None,
             resolved=any(mapping_of(note.get("resolver")) for note in notes),
-            outdated=not any(number_of(note.get("position")) for note in notes),
             notes=tuple(map(_note, notes)),
         )
-        for (path, line), notes in places.items()
+        for (path, new, old), notes in places.items()
     )
 
 
