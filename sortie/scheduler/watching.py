@@ -149,6 +149,7 @@ def seen(state: SchedulerState, event: ev.PullRequestsSeen, now: float) -> None:
             watched.tries += 1
             watched.due_at = now + max(event.pause, look_backoff(state, watched.tries))
             watched.waits_for = f"it could not be looked at: {event.error}"
+            _end_if_expired(state, watched, now)
             continue
         watched.tries = 0
         found = event.seen.get(issue_id)
@@ -158,6 +159,16 @@ def seen(state: SchedulerState, event: ev.PullRequestsSeen, now: float) -> None:
             _judge(state, watched, found, event.writers, now)
         else:
             watched.due_at = now + state.policy.reactions.interval
+
+
+def _end_if_expired(state: SchedulerState, watched: Watched, now: float) -> bool:
+    """End a watch whose days are over, if nothing else has; tell whether it did."""
+    days = state.policy.reactions.watch_days
+    is_over = watched.watch.over is not None
+    if is_over or state.epoch + now < watched.watch.since + days * DAY:
+        return False
+    end_watch(state, watched, "expired", f"it was watched for {days} days", now)
+    return True
 
 
 def _is_stale(watched: Watched, found: PullRequestState, now: float) -> bool:
@@ -188,10 +199,7 @@ def _judge(
         _over(state, watched, request.state, now)
     elif watched.watch.over is not None:
         forget_watch(state, watched)
-    elif state.epoch + now >= watched.watch.since + settings.watch_days * DAY:
-        days = f"{settings.watch_days} days"
-        end_watch(state, watched, "expired", f"it was watched for {days}", now)
-    else:
+    elif not _end_if_expired(state, watched, now):
         obey(state, watched, found, now)
         react(state, watched, found, now)
     if watched.watch.errands:
