@@ -316,7 +316,8 @@ class HttpClient:
             or STATUS_KINDS.get(answer.status, TrackerErrorKind.UNAVAILABLE)
         )
         if answer.status in REDIRECTS:
-            place = start_of(answer.headers.get("location", ""), _SHOWN, self._clean)
+            location = answer.headers.get("location", "").partition("?")[0]  # a query may sign it
+            place = start_of(location, _SHOWN, self._clean)
             text, kind = f"{what}, a redirect to {place}", TrackerErrorKind.CLOSED
         error: type[TrackerError] = TrackerError
         if request.is_change and answer.status in MAYBE_DONE:

@@ -62,7 +62,7 @@ async def test_a_text_on_another_server_is_read_without_the_credential(
     async with opened() as client:
         found = await tail(client)
         things.replies["/elsewhere"] = Reply(status=302, headers={"Location": away})
-        with pytest.raises(TrackerError):
+        with pytest.raises(TrackerError) as again:
             await tail(client)
         things.replies["/elsewhere"] = Reply(status=500, body={"message": "broken"})
         with pytest.raises(TrackerError) as failed:
@@ -74,8 +74,10 @@ async def test_a_text_on_another_server_is_read_without_the_credential(
     signed = [TOKEN in str(request.headers) for request in server.asked]
     assert found == b"found"
     assert signed == [True, False] * 4
-    for error in (failed.value, lost.value):
+    assert "/elsewhere" in str(again.value)
+    for error in (again.value, failed.value, lost.value):
         assert "signature" not in str(error)
+    for error in (failed.value, lost.value):
         assert error.kind is TrackerErrorKind.UNAVAILABLE
 
 
