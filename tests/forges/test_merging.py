@@ -292,6 +292,29 @@ async def test_what_github_forbids_is_not_closed(github: Rig) -> None:
     assert kinds == [TrackerErrorKind.PERMISSION] * 3
 
 
+@pytest.mark.parametrize(
+    ("message", "kind"),
+    [
+        ("head out of date", TrackerErrorKind.CONFLICT),
+        ("merge push out of date", TrackerErrorKind.CONFLICT),
+        ("PushRejected with remote message: not today", TrackerErrorKind.INVALID),
+        ("", TrackerErrorKind.INVALID),
+    ],
+)
+async def test_gitea_says_409_to_more_than_a_head_that_has_moved(
+    gitea: Rig, message: str, kind: TrackerErrorKind
+) -> None:
+    """A hook of the base that refuses, or a rebase that conflicts, is not over in a minute."""
+    head = gitea.push()
+    async with gitea.opened() as forge:
+        opened = await gitea.open_one(forge)
+        gitea.server.inject(Refuse(status=409, body={"message": message}), path="/merge$")
+        with pytest.raises(TrackerError) as refused:
+            await forge.merge(opened, head, "rebase")
+
+    assert refused.value.kind is kind
+
+
 async def test_gitlab_that_forbids_the_merge_is_not_closed(gitlab: Rig) -> None:
     """It says 401 to one who may not merge, whose token is a good one all the same."""
     head = gitlab.push()

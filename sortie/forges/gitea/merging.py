@@ -13,6 +13,7 @@ from sortie.model import PullRequest, TrackerErrorKind
 from sortie.model.pull_requests import MergeMethod
 
 _SCHEDULED = "already scheduled"
+_MOVED = "out of date"
 
 
 class GiteaMerging(GiteaLooks):
@@ -57,11 +58,12 @@ class GiteaMerging(GiteaLooks):
         what = f"cannot merge pull request {pull_request.number}"
         answer = await self.write("POST", path, what, body, wanted=frozenset({405, 409}))
         self.known.forget(pull_request.id)
-        told = error_text_in_json(answer)
-        if answer.status == 409 and _SCHEDULED not in told.casefold():
+        told = error_text_in_json(answer).casefold()
+        if answer.ok or (answer.status == 409 and _SCHEDULED in told):
+            return
+        if answer.status == 409 and _MOVED in told:
             raise self.refused(TrackerErrorKind.CONFLICT, what, answer)
-        if answer.status == 405:
-            raise self.refused(TrackerErrorKind.INVALID, what, answer)
+        raise self.refused(TrackerErrorKind.INVALID, what, answer)
 
     async def cancel_merge(self, pull_request: PullRequest) -> None:
         """Take the schedule of its merge back; there may be none."""
