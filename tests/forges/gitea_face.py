@@ -38,6 +38,7 @@ class GiteaFace(Face):
             ("POST", f"{issue}/comments", self._comment, ""),
             ("GET", f"{issue}/timeline", self._timeline, ""),
             ("POST", r"/issues/comments/(\d+)/reactions", self._react, ""),
+            ("GET", f"{issue}/labels", self._labels_on, ""),
             ("POST", f"{issue}/labels", self._add_labels, ""),
             ("DELETE", rf"{issue}/labels/(\d+)", self._remove_label, ""),
             ("GET", "/labels", self._labels, ""),
@@ -213,17 +214,26 @@ class GiteaFace(Face):
         shown = [{"id": at, "name": name} for at, name in enumerate(self.hosted.labels, 1)]
         return self._paged(request, shown)
 
+    def _shown_labels(self, one: Request) -> list[dict[str, Any]]:
+        known = [*self.hosted.labels, *self.hosted.labels_above]
+        return [{"id": known.index(name) + 1, "name": name} for name in one.labels]
+
+    def _labels_on(self, request: Received, number: str) -> Reply:
+        del request
+        return Reply(body=self._shown_labels(self.one(number)))
+
     def _add_labels(self, request: Received, number: str) -> Reply:
         one = self.one(number)
         for id_ in request.json["labels"]:
             name = self.hosted.labels[id_ - 1]
             one.labels += [] if name in one.labels else [name]
         self.hosted.touch(one)
-        return Reply(body=[{"id": 1, "name": name} for name in one.labels])
+        return Reply(body=self._shown_labels(one))
 
     def _remove_label(self, request: Received, number: str, id_: str) -> Reply:
         del request
-        one, name = self.one(number), self.hosted.labels[int(id_) - 1]
+        known = [*self.hosted.labels, *self.hosted.labels_above]
+        one, name = self.one(number), known[int(id_) - 1]
         if name in one.labels:
             one.labels.remove(name)
         self.hosted.touch(one)
@@ -284,7 +294,7 @@ class GiteaFace(Face):
             "draft": one.draft,
             "updated_at": time_at(one.updated),
             "comments": len(one.comments),
-            "labels": [{"id": 1, "name": name} for name in one.labels],
+            "labels": self._shown_labels(one),
             "head": {"ref": one.branch, "sha": head, "repo": {"full_name": PATH}},
             "base": {"ref": one.base, "sha": base},
             "merge_base": hosted.git.merge_base(base, head) if base and head else None,

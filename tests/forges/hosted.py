@@ -18,12 +18,12 @@ class HostedRepository:
     """The repository: its pull requests, and what was told of commits.
 
     ``people`` are the users that there are, ``permissions`` what they may do beyond reading.
-    ``statuses`` are by commit and name, as they were told over HTTP. What a base demands before a
-    merge are the names of checks (``required``), approvals, resolved threads, a branch that is up
-    to date. ``automatic``: the forge merges by itself where it is told to; ``queue``: by a queue.
-    ``merged_results``: GitLab's pipelines run on what a merge would make.
-    ``gone`` are numbers that are answered with 404. ``reruns`` are the names of checks that were
-    asked for again.
+    ``labels_above`` are those of its organization. ``statuses`` are by commit and name, as they
+    were told over HTTP. What a base demands before a merge are the names of checks (``required``),
+    approvals, resolved threads, a branch that is up to date. ``automatic``: the forge merges by
+    itself where it is told to; ``queue``: by a queue. ``merged_results``: GitLab's pipelines run on
+    what a merge would make. ``gone`` are numbers that are answered with 404. ``reruns`` are the
+    names of checks that were asked for again.
     """
 
     kind: str
@@ -33,6 +33,7 @@ class HostedRepository:
     people: tuple[str, ...] = ("ann", "bob")
     permissions: dict[str, str] = field(default_factory=lambda: {"ann": "write"})
     labels: tuple[str, ...] = ("sortie", "bot")
+    labels_above: tuple[str, ...] = ()
     made: list[MadeCheck] = field(default_factory=list)
     required: tuple[str, ...] = ()
     approvals: int = 0

@@ -102,6 +102,19 @@ async def test_labels_are_put_on_and_taken_off(rig: Rig) -> None:
     assert "absent" not in rig.service.labels
 
 
+async def test_a_label_of_the_organization_is_taken_off(gitea: Rig) -> None:
+    """Though it is none of the repository."""
+    gitea.push()
+    gitea.service.labels_above = ("sortie:fix",)
+    async with gitea.opened() as forge:
+        opened = await gitea.open_one(forge)
+        gitea.service.set_labels(1, "sortie", "sortie:fix")
+        await forge.label(opened, remove=["Sortie:fix"])
+        left = (await forge.look([opened]))[opened.id].labels
+
+    assert left == ("sortie",)
+
+
 async def test_who_may_write_is_remembered_for_a_while(rig: Rig, mock_clock: MockClock) -> None:
     """A name is one part of a path, whatever it holds."""
     rig.service.people = ("ann", "bob", "eve", "../ann")

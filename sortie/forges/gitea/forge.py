@@ -159,8 +159,10 @@ class GiteaForge(GiteaMerging):
         path = f"/issues/{pull_request.number}/labels"
         if ids := await self._label_ids(add):
             await self.write("POST", path, what, {"labels": ids})
-        for number in await self._label_ids(remove):
-            await self.write("DELETE", f"{path}/{number}", what, wanted=_MISSING)
+        gone = {name.casefold() for name in remove}
+        for item in await self.listed(path, what) if gone else ():
+            if str(item["name"]).casefold() in gone:
+                await self.write("DELETE", f"{path}/{int(item['id'])}", what, wanted=_MISSING)
 
     async def read_permission(self, user: str) -> bool:
         """Ask whether somebody may push, by their own right or a team's."""
