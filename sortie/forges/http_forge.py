@@ -19,6 +19,7 @@ from sortie.http.pages import next_link, walk
 from sortie.http.requests import HttpRequest, error_text_in_json
 from sortie.model import PullRequest, RateBudget, TrackerError, TrackerErrorKind
 from sortie.model.checks import Check, CheckResult, passed
+from sortie.model.pull_requests import Note
 from sortie.telemetry.log.structlog_alone import structlog
 
 log = structlog.get_logger()
@@ -33,7 +34,15 @@ _REACH_REMEDY = (
     " repository.credential may see the repository"
 )
 
+REVIEW_NOTE = "review:"
+"""Before the id of a note that is the text of a review, to which there are no reactions."""
+
+DIFF_NOTE = "diff:"
+"""Before the id of a note in a review thread, which GitHub counts apart from comments."""
+
+_MAY_WRITE = frozenset({"write", "maintain", "admin", "owner"})
 _MISSING = frozenset({404})
+_UNTOLD = frozenset({403, 404})
 _NO_LOG = frozenset({403, 404, 410})
 
 
@@ -145,8 +154,29 @@ class HttpForge(Forge):
         return [name for name in answers if name not in absent]
 
     async def read_permission(self, user: str) -> bool:
-        """Ask whether somebody may push; False for who is unknown."""
-        raise NotImplementedError
+        """Ask whether somebody may push, by their own right or a team's; False for who is unknown.
+
+        GitHub and Gitea have the same address for it. Raises TrackerError (PERMISSION) where the
+        account of the token may not ask.
+        """
+        path = f"/collaborators/{segment(user)}/permission"
+        what = f"cannot see what {user} may do"
+        answer = await self.ask(path, what, wanted=_UNTOLD)
+        if answer.status == 403:
+            what += ": the account of the token may not ask that, and on Gitea"
+            what += " has to administer the repository for it"
+        if not self.permitted(answer, what).ok:
+            return False
+        return word_of(mapping_of(answer.json()).get("permission")) in _MAY_WRITE
+
+    async def acknowledge(self, pull_request: PullRequest, note: Note) -> None:
+        """Put eyes on a comment; GitHub and Gitea take a second one for the first."""
+        if note.id.startswith(REVIEW_NOTE):
+            return  # the text of a review takes no reactions
+        kind = "pulls" if note.id.startswith(DIFF_NOTE) else "issues"
+        what = f"cannot react to a comment of pull request {pull_request.number}"
+        path = f"/{kind}/comments/{segment(note.id.removeprefix(DIFF_NOTE))}/reactions"
+        await self.write("POST", path, what, {"content": "eyes"}, wanted=_MISSING)
 
     async def require_no_base(self, branch: str) -> None:
         """Raise TrackerError (INVALID) for a branch into which others are merged."""

@@ -115,6 +115,18 @@ async def test_a_label_of_the_organization_is_taken_off(gitea: Rig) -> None:
     assert left == ("sortie",)
 
 
+async def test_gitea_says_who_may_write_to_an_administrator_alone(gitea: Rig) -> None:
+    """The error says what the account of the token has to be."""
+    async with gitea.opened() as forge:
+        gitea.server.inject(Refuse(status=403), path="/permission$")
+        with pytest.raises(
+            TrackerError, match="on Gitea has to administer the repository"
+        ) as refused:
+            await forge.may_write("ann")
+
+    assert refused.value.kind is TrackerErrorKind.PERMISSION
+
+
 async def test_who_may_write_is_remembered_for_a_while(rig: Rig, mock_clock: MockClock) -> None:
     """A name is one part of a path, whatever it holds."""
     rig.service.people = ("ann", "bob", "eve", "../ann")

@@ -10,21 +10,19 @@ import trio
 
 from sortie.forges import CommitStatus, ForgeContext, GitCredential, Proposal
 from sortie.forges.gitea.merging import GiteaMerging
-from sortie.forges.gitea.state import DRAFT, REVIEW_NOTE, is_ours, labels_of, pull_request_of
+from sortie.forges.gitea.state import DRAFT, is_ours, labels_of, pull_request_of
 from sortie.forges.http_forge import invalid, log, missing
 from sortie.http.client import open_client, segment
 from sortie.http.comments import harmless_mentions
 from sortie.http.credentials import header
 from sortie.http.gitea import PAGE, PROVIDER, api_of
-from sortie.http.json_values import mapping_of, word_of
 from sortie.model import PullRequest, TrackerErrorKind
-from sortie.model.pull_requests import HeadCheck, Note, ReviewThread
+from sortie.model.pull_requests import HeadCheck, ReviewThread
 from sortie.model.texts import NOT_ON_A_LINE
 
 _CONFLICT = frozenset({409})
 _SCHEME = "token "
 _MISSING = frozenset({404})
-_MAY_WRITE = frozenset({"write", "admin", "owner"})
 
 
 @asynccontextmanager
@@ -143,14 +141,6 @@ class GiteaForge(GiteaMerging):
             about = f"About `{NOT_ON_A_LINE.sub('', place).replace('`', '')}`:\n\n"
         await self.comment(pull_request, f"{about}{body}", key)
 
-    async def acknowledge(self, pull_request: PullRequest, note: Note) -> None:
-        """Put eyes on a comment; Gitea takes a second one for the first."""
-        if note.id.startswith(REVIEW_NOTE):
-            return  # the text of a review takes no reactions
-        path = f"/issues/comments/{segment(note.id)}/reactions"
-        what = f"cannot react to a comment of pull request {pull_request.number}"
-        await self.write("POST", path, what, {"content": "eyes"}, wanted=_MISSING)
-
     async def label(
         self, pull_request: PullRequest, *, add: Sequence[str] = (), remove: Sequence[str] = ()
     ) -> None:
@@ -163,14 +153,6 @@ class GiteaForge(GiteaMerging):
         for item in await self.listed(path, what) if gone else ():
             if str(item["name"]).casefold() in gone:
                 await self.write("DELETE", f"{path}/{int(item['id'])}", what, wanted=_MISSING)
-
-    async def read_permission(self, user: str) -> bool:
-        """Ask whether somebody may push, by their own right or a team's."""
-        path = f"/collaborators/{segment(user)}/permission"
-        answer = await self.ask(path, f"cannot see what {user} may do", wanted=_MISSING)
-        if not answer.ok:
-            return False
-        return word_of(mapping_of(answer.json()).get("permission")) in _MAY_WRITE
 
     async def check_log(self, check: HeadCheck, lines: int) -> str:
         """Return "": the API has no logs of what has set a status."""

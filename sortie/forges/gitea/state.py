@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
+from sortie.forges.http_forge import REVIEW_NOTE
 from sortie.forges.remembered import Mark
 from sortie.http.json_values import list_of, mapping_of, number_of, text_of, word_of
 from sortie.model import PullRequest
 from sortie.model.pull_requests import CheckState, HeadCheck, Note, Review, ReviewThread
 
 DRAFT = "WIP: "
-REVIEW_NOTE = "review:"
-"""Before the id of a note that is the text of a review, to which there are no reactions."""
 
 _CHECKS = {
     "success": CheckState.SUCCESS,

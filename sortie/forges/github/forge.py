@@ -9,16 +9,16 @@ from typing import Any
 from sortie.forges import CommitStatus, ForgeContext, GitCredential, Proposal
 from sortie.forges.github.check_runs import GitHubCheckRuns
 from sortie.forges.github.merging import GitHubMerging
-from sortie.forges.github.state import DIFF_NOTE, REVIEW_NOTE, pull_request_of_rest
+from sortie.forges.github.state import pull_request_of_rest
 from sortie.forges.http_forge import conflict, has_key, invalid, missing, names_in
 from sortie.http.client import open_client, segment
 from sortie.http.comments import harmless_mentions, marked
 from sortie.http.credentials import Credential, bearer
 from sortie.http.github import PROVIDER
 from sortie.http.github_app import AppCredential
-from sortie.http.json_values import mapping_of, word_of
+from sortie.http.json_values import word_of
 from sortie.model import PullRequest, TrackerError, TrackerErrorKind
-from sortie.model.pull_requests import Note, PullRequestState, ReviewThread
+from sortie.model.pull_requests import PullRequestState, ReviewThread
 
 ENDPOINT = "https://api.github.com"
 
@@ -26,7 +26,6 @@ _SENTENCE_LIMIT = 140
 _EXISTS = "already exists"
 
 _MISSING = frozenset({404})
-_MAY_WRITE = frozenset({"write", "maintain", "admin"})
 
 
 @asynccontextmanager
@@ -178,16 +177,6 @@ class GitHubForge(GitHubMerging, GitHubCheckRuns):
 
         await self.once(key, post, is_there)
 
-    async def acknowledge(self, pull_request: PullRequest, note: Note) -> None:
-        """Put eyes on a comment; GitHub takes a second one for the first."""
-        if note.id.startswith(REVIEW_NOTE):
-            return  # the text of a review takes no reactions
-        kind = "pulls" if note.id.startswith(DIFF_NOTE) else "issues"
-        id_ = segment(note.id.removeprefix(DIFF_NOTE))
-        what = f"cannot react to a comment of pull request {pull_request.number}"
-        path = f"/{kind}/comments/{id_}/reactions"
-        await self.write("POST", path, what, {"content": "eyes"}, wanted=_MISSING)
-
     async def label(
         self, pull_request: PullRequest, *, add: Sequence[str] = (), remove: Sequence[str] = ()
     ) -> None:
@@ -198,11 +187,3 @@ class GitHubForge(GitHubMerging, GitHubCheckRuns):
             await self.write("POST", path, what, {"labels": wanted})
         for name in remove:
             await self.write("DELETE", f"{path}/{segment(name)}", what, wanted=_MISSING)
-
-    async def read_permission(self, user: str) -> bool:
-        """Ask whether somebody may push, by their role or a team's."""
-        path = f"/collaborators/{segment(user)}/permission"
-        answer = await self.ask(path, f"cannot see what {user} may do", wanted=_MISSING)
-        if not answer.ok:
-            return False
-        return word_of(mapping_of(answer.json()).get("permission")) in _MAY_WRITE

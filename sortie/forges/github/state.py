@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from sortie.forges.http_forge import DIFF_NOTE, REVIEW_NOTE
 from sortie.http.json_values import list_of, mapping_of, number_of, text_of, word_of
 from sortie.model import PullRequest
 from sortie.model.pull_requests import (
@@ -16,12 +17,6 @@ from sortie.model.pull_requests import (
     Review,
     ReviewThread,
 )
-
-REVIEW_NOTE = "review:"
-"""Before the id of a note that is the text of a review, to which there are no reactions."""
-
-DIFF_NOTE = "diff:"
-"""Before the id of a note in a review thread, which is counted apart from comments."""
 
 EXPECTED = "expected:"
 STATUS = "status:"
