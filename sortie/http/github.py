@@ -28,6 +28,9 @@ TOO_MUCH = frozenset({"RESOURCE_LIMITS_EXCEEDED", "MAX_NODE_LIMIT_EXCEEDED"})
 FORBIDDEN = frozenset({"FORBIDDEN", "INSUFFICIENT_SCOPES"})
 """Words by which GraphQL tells that the credential may not see something."""
 
+UNKNOWN_FIELDS = frozenset({"undefinedField", "missingField", "undefinedType"})
+"""Words by which GraphQL of an older server tells that it does not know what is asked for."""
+
 
 def graphql_path(base: str) -> str:
     """Return the path of GraphQL from the root of a server whose REST is at this address."""

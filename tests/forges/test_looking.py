@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from sortie.forges import Forge
 from sortie.model import PullRequest, TrackerError, TrackerErrorKind
 from sortie.model.pull_requests import PullRequestState
 from tests.forges.rig import BRANCH, Rig
+from tests.trackers.server.exchange import Reply
 from tests.trackers.server.faults import Instead, Refuse
 from tests.workspaces.remotes import git
 
@@ -296,21 +298,44 @@ async def test_half_an_answer_of_graphql_is_an_error(
     github.push()
     told = {"message": "Resource not accessible", **error}
 
-    def spoil(reply: object) -> object:
-        from msgspec.structs import replace  # noqa: F401
-
-        body = {**getattr(reply, "body"), "errors": [told]}  # noqa: B009
-        from dataclasses import replace as changed
-
-        return changed(reply, body=body)  # type: ignore[type-var]
+    def spoil(reply: Reply) -> Reply:
+        return replace(reply, body={**reply.body, "errors": [told]})
 
     async with github.opened() as forge:
         opened = await github.open_one(forge)
-        github.server.inject(Instead(spoil), path="graphql", times=2)  # type: ignore[arg-type]
+        github.server.inject(Instead(spoil), path="graphql", times=2)
         with pytest.raises(TrackerError) as refused:
             await forge.look([opened])
 
     assert refused.value.kind is kind
+
+
+async def test_a_server_that_is_too_old_says_what_to_do(github: Rig) -> None:
+    """An earlier GitHub Enterprise Server does not know all fields."""
+    github.push()
+    message = "Field 'fullDatabaseId' doesn't exist on type 'IssueComment'"
+    error = {"message": message, "extensions": {"code": "undefinedField"}}
+    async with github.opened() as forge:
+        opened = await github.open_one(forge)
+        github.server.inject(Refuse(status=200, body={"errors": [error]}), path="graphql")
+        with pytest.raises(TrackerError, match="update GitHub Enterprise Server") as refused:
+            await look(forge, opened)
+
+    assert message in str(refused.value)
+    assert refused.value.kind is TrackerErrorKind.INVALID
+
+
+async def test_a_list_whose_next_page_is_gone_is_not_whole(github: Rig) -> None:
+    """As of checks, where a push came in between."""
+    github.push()
+    for at in range(101):
+        github.service.set_check(BRANCH, f"check {at}", "success")
+    async with github.opened() as forge:
+        opened = await github.open_one(forge)
+        gone = Refuse(status=200, body={"data": {"node": {"commits": {"nodes": []}}}})
+        github.server.inject(gone, path="graphql", body="query More")
+        with pytest.raises(TrackerError, match="has changed while it was read"):
+            await look(forge, opened)
 
 
 async def test_too_much_at_once_is_asked_for_in_halves(github: Rig) -> None:

@@ -24,6 +24,7 @@ from sortie.http.github import (
     FORBIDDEN,
     GRAPHQL_LIMITS,
     TOO_MUCH,
+    UNKNOWN_FIELDS,
     errors_in,
     graphql_request,
     kinds_of,
@@ -37,6 +38,11 @@ BATCH = 25
 """Pull requests of one request."""
 
 _PAGES = 100
+
+_TOO_OLD = (
+    "this server is too old for Sortie to watch pull requests;"
+    " update GitHub Enterprise Server, or take `reactions` out of the settings"
+)
 
 
 class TooMuch(TrackerError):
@@ -99,14 +105,18 @@ class PullRequestBatches:
     ) -> None:
         """Add the further pages of a list to its first one."""
         first = page = _at(node, connection)
+        if first is None:
+            return
         for _ in range(_PAGES):
-            if page is None or not page["pageInfo"]["hasNextPage"]:
+            if not page["pageInfo"]["hasNextPage"]:
                 return
             variables = {"id": node["id"], "after": page["pageInfo"]["endCursor"]}
             data = await self.ask(what, connection.query(number), variables)
             page = _at(data["node"], connection)
-            if page is not None:
-                first["nodes"] += page["nodes"]
+            if page is None:
+                told = f"{what}: it has changed while it was read"
+                raise TrackerError(TrackerErrorKind.UNAVAILABLE, told)
+            first["nodes"] += page["nodes"]
         raise TrackerError(TrackerErrorKind.UNAVAILABLE, f"{what}: a list of it has no end")
 
     async def ask(
@@ -126,6 +136,9 @@ class PullRequestBatches:
             raise self._client.limit_error(request, answer, messages_of(errors))
         if kinds & TOO_MUCH:
             raise TooMuch(TrackerErrorKind.UNAVAILABLE, f"{what}: {messages_of(errors)}")
+        if kinds & UNKNOWN_FIELDS:
+            told = f"{_TOO_OLD}: {messages_of(errors)}"
+            raise self._client.error(TrackerErrorKind.INVALID, request, told)
         others = [error for error in errors if use is Use.WRITE or not _is_missing(error)]
         if others:
             kind = TrackerErrorKind.UNAVAILABLE

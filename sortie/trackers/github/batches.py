@@ -21,6 +21,7 @@ from sortie.http.github import (
     GRAPHQL,
     GRAPHQL_LIMITS,
     TOO_MUCH,
+    UNKNOWN_FIELDS,
     errors_in,
     graphql_request,
     kinds_of,
@@ -55,8 +56,6 @@ fragment Fields on Issue {{
 
 _NOT_HAD = frozenset({403, 404, 405, 410, 501})
 """Statuses of a server, or a credential, that has no GraphQL."""
-
-_UNKNOWN_FIELDS = frozenset({"undefinedField", "missingField", "undefinedType"})
 
 
 class BatchedIssue(Struct, frozen=True, kw_only=True):
@@ -127,7 +126,7 @@ class IssueBatches:
         body: Any = answer.json() if answer.has_body else None
         errors = errors_in(body)
         kinds = {kind for error in errors for kind in kinds_of(error)}
-        if kinds & _UNKNOWN_FIELDS:
+        if kinds & UNKNOWN_FIELDS:
             self._is_had = False
             return None
         if kinds & TOO_MUCH:
