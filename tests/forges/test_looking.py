@@ -100,16 +100,19 @@ async def test_gitea_tells_on_which_side_of_the_diff_a_thread_is(gitea: Rig) -> 
 
 
 async def test_a_program_is_known_for_one(rig: Rig) -> None:
-    """By what the forge says of its account."""
+    """By what the forge says of its account: GitLab by the name that it gives to one."""
     rig.push()
-    name = "project_7_bot_0a1b" if rig.kind == "gitlab" else "helper"
+    names = ["helper"]
+    if rig.kind == "gitlab":
+        names = ["project_7_bot_0a1b", "group_7_bot", "service_account_group_7_0a1b"]
     async with rig.opened() as forge:
         opened = await rig.open_one(forge)
-        rig.service.add_comment(1, name, "I looked", bot=True)
+        for name in names:
+            rig.service.add_comment(1, name, "I looked", bot=True)
         rig.service.add_comment(1, "ann", "And I")
         state = await look(forge, opened)
 
-    assert [note.bot for note in state.comments] == [True, False]
+    assert [note.bot for note in state.comments] == [*(True for _ in names), False]
     if rig.kind == "github":
         assert state.comments[0].author == "helper[bot]"
 

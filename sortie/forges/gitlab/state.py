@@ -47,8 +47,8 @@ _REVIEWS: dict[str, Literal["approved", "changes_requested", "commented"]] = {
     "requested_changes": "changes_requested",
     "reviewed": "commented",
 }
-_BOT = re.compile(r"(?:project|group)_\d+_bot\w*")
-"""What GitLab calls the users that it makes for tokens."""
+_BOT = re.compile(r"(?:(?:project|group)_\d+_bot|service_account_)\w*")
+"""What GitLab calls the users that it makes for tokens, and, by default, service accounts."""
 
 
 def pull_request_of(item: Any) -> PullRequest:
