@@ -13,6 +13,7 @@ import trio
 from tests.e2e.conftest import Start
 from tests.e2e.place import Place
 from tests.e2e.reviewed import Reviewed, reviewed_place
+from tests.forges.nouns import Request
 from tests.forges.service import ONE_KIND, TOKEN
 from tests.workspaces.remotes import git
 
@@ -22,6 +23,13 @@ def reviewed(request: pytest.FixtureRequest, place: Place) -> Iterator[Reviewed]
     """A place on a forge of each kind."""
     with reviewed_place(place, request.param) as found:
         yield found
+
+
+def answers(reviewed: Reviewed, request: Request) -> list[str]:
+    """Return what was answered in threads; on Gitea, which has no answers in them, about them."""
+    if reviewed.service.kind == "gitea":
+        return [note.body for note in request.comments if note.body.startswith("About `")]
+    return [note.body for thread in request.threads for note in thread.notes[1:]]
 
 
 async def story(reviewed: Reviewed, name: str = "T-1") -> None:
@@ -36,20 +44,16 @@ async def story(reviewed: Reviewed, name: str = "T-1") -> None:
     assert git(reviewed.bare, "show", f"{second}:{name}.txt") == f"{name} mended"
     service.set_check(second, "ci", "success")
 
-    if service.kind != "gitea":  # its API tells of no thread
-        one = service.start_thread(number, "ann", f"{name}.txt", 1, "Rename it")
-        other = service.start_thread(number, "bob", f"{name}.txt", 1, "And say why")
-        await reviewed.until(lambda: len(one.notes) == 2 and len(other.notes) == 2)
-        third = reviewed.head(name)
-        assert third != second
-        assert third in one.notes[1].body
-        assert third in other.notes[1].body
-        service.resolve(number, one)
-        service.resolve(number, other)
-    else:
-        service.review(number, "ann", "changes_requested", "Rename it")
-        await reviewed.until(lambda: reviewed.head(name) != second)
-        third = reviewed.head(name)
+    threads = [
+        service.start_thread(number, "ann", f"{name}.txt", 1, "Rename it"),
+        service.start_thread(number, "bob", f"{name}.txt", 2, "And say why"),
+    ]
+    await reviewed.until(lambda: len(answers(reviewed, request)) == 2)
+    third = reviewed.head(name)
+    assert third != second
+    assert all(third in text for text in answers(reviewed, request))
+    for thread in threads:
+        service.resolve(number, thread)
     service.set_check(third, "ci", "success")
 
     reviewed.push_to_main(f"{name}.txt", "somebody else's\n")
@@ -95,11 +99,10 @@ async def test_who_has_no_right_to_it_causes_nothing(reviewed: Reviewed, start: 
         service.set_check(request.branch, "ci", "success")
         service.add_comment(1, "mallory", evil)
         service.review(1, "mallory", "changes_requested", evil)
-        if service.kind == "github":  # the others' API does not tell who is a program
+        if service.kind != "gitlab":  # it knows programs by their names alone
             service.add_comment(1, "ann", "/sortie fix it", bot=True)
         service.add_comment(1, "ann", "/sortie fix it\n\n<!-- sortie:a:b -->")
-        if service.kind != "gitea":
-            service.start_thread(1, "mallory", "T-1.txt", 1, evil)
+        service.start_thread(1, "mallory", "T-1.txt", 1, evil)
         for _ in range(4):
             await trio.sleep(1)
         assert len(reviewed.prompts("T-1")) == 1
@@ -180,8 +183,7 @@ async def test_a_kill_at_any_step_answers_nothing_twice(
             await reviewed.merged(["T-1"])
 
     (request,) = reviewed.service.requests
-    for thread in request.threads:
-        assert len(thread.notes) == 2, thread
+    assert len(answers(reviewed, request)) == len(request.threads) == 2
     bodies = [remark.body for remark in request.comments]
     assert len(bodies) == len(set(bodies))
     subjects = git(reviewed.bare, "log", "--format=%s", "main").splitlines()
