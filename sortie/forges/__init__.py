@@ -2,7 +2,8 @@
 
 Every request raises TrackerError, the error of all services that are asked over HTTP: CONFLICT
 where what was to be changed is another one by now, and LostAnswer where a change may have been
-made. An adapter neither sleeps nor tries again by itself.
+made. An adapter tries nothing again by itself, and waits for nothing but the rebase that GitLab
+makes in a job: 8 seconds at most.
 """
 
 from __future__ import annotations
@@ -96,7 +97,8 @@ class Forge(Protocol):
     async def look(
         self, pull_requests: Sequence[PullRequest], *, afresh: bool = False
     ) -> Mapping[str, PullRequestState]:
-        """Return how pull requests stand, by their ids; what is gone is left out.
+        """Return how pull requests stand, by their ids; what is gone is left out. Raises where
+        the repository itself cannot be seen.
 
         It costs as few requests as the forge allows: what it shows as unchanged is remembered,
         unless ``afresh`` asks for this moment.

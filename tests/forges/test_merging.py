@@ -140,7 +140,11 @@ async def test_a_merge_that_is_scheduled_again_is_no_error(rig: Rig) -> None:
     rig.service.set_check(BRANCH, "test", "pending")
     async with rig.opened() as forge:
         opened = await rig.open_one(forge)
-        await forge.merge_when_ready(opened, head, "merge")
+        told = "mutation|auto_merge|merge_when_checks_succeed"
+        rig.server.inject(Reset(performed=True), body=told)
+        with pytest.raises(LostAnswer):
+            await forge.merge_when_ready(opened, head, "merge")
+        assert rig.service.requests[0].queued
         await forge.merge_when_ready(opened, head, "merge")
         state = (await forge.look([opened]))[opened.id]
 
