@@ -19,7 +19,7 @@ from enum import Enum, auto
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sortie.model import RateBudget
+from sortie.model import RateBudget, TrackerError, TrackerErrorKind
 
 RESERVE = 0.1
 """The part of a budget's limit that lists leave to re-reads, handoffs and comments."""
@@ -184,6 +184,18 @@ class Budgets:
             and budget.remaining <= (reserve_of(budget) if use is Use.LIST else 0)
         ]
         return _clamped(max(waits)) if waits else 0.0
+
+    def require(self, use: Use, name: str | None, now: float, attempt: str) -> None:
+        """Raise TrackerError where a request has to wait; ``attempt`` begins its text."""
+        if not (wait := self.wait_before(use, name, now)):
+            return
+        for_lists = self.wait_before(Use.WRITE, name, now) == 0
+        raise TrackerError(
+            TrackerErrorKind.UNAVAILABLE,
+            f"{attempt} has {'few requests' if for_lists else 'no request'} left",
+            retry_after=wait,
+            lists_only=for_lists,
+        )
 
     def list_ended(self) -> None:
         """Note that a list is whole: what it took is what the next one is expected to take."""

@@ -20,12 +20,14 @@ from msgspec.structs import replace
 
 from sortie import __version__
 from sortie.http.answers import HttpAnswer, NoJson, has_list_at
+from sortie.http.bodies import LargeBody, end_of_body, whole_body
 from sortie.http.budget import Budgets, Use, retry_after, server_time
 from sortie.http.credentials import Credential
 from sortie.http.endpoint import REDIRECTS, ServerEndpoint
-from sortie.http.errors import MAYBE_DONE, STATUS_KINDS, chain_of, failure
+from sortie.http.errors import MAYBE_DONE, chain_of, failure
 from sortie.http.etags import ETagMemory
 from sortie.http.requests import HttpRequest, Provider
+from sortie.http.slots import RequestSlots
 from sortie.model import LostAnswer, RateBudget, TrackerError, TrackerErrorKind
 from sortie.model.secrets import redactor
 from sortie.model.texts import start_of
@@ -34,12 +36,6 @@ LONGEST_REQUEST = 50.0
 """Seconds from the sending of a request to the last byte of its answer."""
 
 HTTP_TIMEOUT = httpx2.Timeout(connect=10.0, read=30.0, write=30.0, pool=None)
-
-LARGEST_BODY = 32 * 1024 * 1024
-"""Bytes of an answer, unpacked; a larger one is an error."""
-
-LONGEST_TEXT = 4 * LARGEST_BODY
-"""Bytes of a text that are read for the sake of its end."""
 
 _SHOWN = 500  # characters of what a tracker says about an error
 _SHOWN_BODY = 80  # and of a body that is not what it should be
@@ -65,7 +61,7 @@ async def open_client(
     TrackerError (INVALID) where the endpoint is no address.
     """
     client = HttpClient(provider, ServerEndpoint.of(endpoint), credential)
-    client = next((other for other in _open if other.is_alike(client)), client)
+    client = next((other for other in _open if other.account == client.account), client)
     if not client.users:
         _open.append(client)
     client.users.append(progress)
@@ -104,17 +100,14 @@ class HttpClient:
         self.users: list[Callable[[], object]] = []
         self._etags = ETagMemory()
         self._budgets = Budgets(provider.budgets)
-        self._slots = trio.CapacityLimiter(provider.at_once)
-        self._changes = trio.Lock()
-        self._next_change = float("-inf")
+        self._slots = RequestSlots(provider.at_once, provider.change_gap)
         self.server_time: tuple[datetime, float] | None = None
 
-    def is_alike(self, other: HttpClient) -> bool:
-        """Tell whether another client asks the same service for the same account."""
-        gap = max(self._provider.change_gap, other._provider.change_gap)
-        ours = replace(self._provider, change_gap=gap), str(self.endpoint), self.credential.identity
-        there = other.endpoint, other.credential.identity
-        return ours == (replace(other._provider, change_gap=gap), str(there[0]), there[1])
+    @property
+    def account(self) -> tuple[object, ...]:
+        """The service and the account: who asks for the same ones shares a client."""
+        provider = replace(self._provider, change_gap=0.0)
+        return provider, str(self.endpoint), self.credential.identity
 
     async def aclose(self) -> None:
         """Close all connections."""
@@ -180,40 +173,21 @@ class HttpClient:
             path = self.endpoint.redirected(answer.url, location, attempt)
             return await self._signed(replace(request, path=path, params=(), follow=False))
         url = self.endpoint.elsewhere(answer.url, location, attempt)
-        async with self._slots:
+        async with self._slots.held(is_change=False):
             return await self._sent(request, url, {})
 
     async def _signed(self, request: HttpRequest) -> HttpAnswer:
         """Make a request with the credential, for which that may have to ask first."""
         signed = await self.credential.headers() if request.signed else {}
-        async with self._slot(request):
+        async with self._slots.held(is_change=request.is_change):
             return await self._answered(request, signed)
-
-    @asynccontextmanager
-    async def _slot(self, request: HttpRequest) -> AsyncIterator[None]:
-        """Hold one of the slots for requests, of which a change holds none while it waits.
-
-        Changes take turns: the first in line waits for the end of the gap and then for a slot, so
-        that two begin a gap apart however long the slots are taken.
-        """
-        if request.is_change and self._provider.change_gap:
-            async with self._changes:
-                await trio.sleep_until(self._next_change)
-                await self._slots.acquire()
-                self._next_change = trio.current_time() + self._provider.change_gap
-        else:
-            await self._slots.acquire()
-        try:
-            yield
-        finally:
-            self._slots.release()
 
     async def _answered(self, request: HttpRequest, signed: Mapping[str, str]) -> HttpAnswer:
         """Return the whole answer, whatever it is; the remembered one where it is the same."""
-        self._check_budget(request)
+        attempt = f"{request.what}: this credential of {self._provider.name}"
+        self._budgets.require(request.use, request.budget, trio.current_time(), attempt)
         url = self.endpoint.url(request)
-        accept = request.headers.get("Accept", "")
-        key = (str(url), accept)
+        key = (str(url), request.headers.get("Accept", ""))
         known = self._etags.get(key) if request.remember else None
         etag = None if known is None else known.headers["etag"]
         headers = {**request.headers, **signed, **({"If-None-Match": etag} if etag else {})}
@@ -229,20 +203,6 @@ class HttpClient:
             self._etags.put(key, answer)
         return answer
 
-    def _check_budget(self, request: HttpRequest) -> None:
-        now = trio.current_time()
-        wait = self._budgets.wait_before(request.use, request.budget, now)
-        if not wait:
-            return
-        for_lists = self._budgets.wait_before(Use.WRITE, request.budget, now) == 0
-        left = "few requests are" if for_lists else "no request is"
-        raise TrackerError(
-            TrackerErrorKind.UNAVAILABLE,
-            f"{request.what}: {left} left for this credential of {self._provider.name}",
-            retry_after=wait,
-            lists_only=for_lists,
-        )
-
     async def _sent(
         self, request: HttpRequest, url: httpx2.URL, headers: Mapping[str, str]
     ) -> HttpAnswer:
@@ -253,7 +213,10 @@ class HttpClient:
                 )
                 reply = await self._client.send(question, stream=True, auth=None)
                 try:
-                    content = await self._content(request, reply)
+                    if request.tail is None:
+                        content = await whole_body(reply)
+                    else:
+                        content = await end_of_body(reply, request.tail)
                 finally:
                     with trio.move_on_after(1, shield=True):
                         await reply.aclose()
@@ -262,9 +225,10 @@ class HttpClient:
                 exc, self._attempt(request), self._clean(chain_of(exc)), is_change=request.is_change
             ) from exc
         except trio.TooSlowError as exc:
-            kind = LostAnswer if request.is_change else TrackerError
-            what = f"{self._attempt(request)}: the answer took more than {LONGEST_REQUEST:g} s"
-            raise kind(TrackerErrorKind.UNAVAILABLE, what) from exc
+            told = f"the answer took more than {LONGEST_REQUEST:g} s"
+            raise self._unread(request, told) from exc
+        except LargeBody as exc:
+            raise self._unread(request, str(exc)) from exc
         return HttpAnswer(
             status=reply.status_code,
             url=str(url),
@@ -272,31 +236,21 @@ class HttpClient:
             content=content,
         )
 
-    async def _content(self, request: HttpRequest, reply: httpx2.Response) -> bytes:
-        if request.tail is not None:
-            return await _tail_of(reply, request.tail)
-        parts, size = [], 0
-        async for part in reply.aiter_bytes():
-            parts.append(part)
-            size += len(part)
-            if size > LARGEST_BODY:
-                kind = LostAnswer if request.is_change else TrackerError
-                what = f"{self._attempt(request)}: the answer is larger than {LARGEST_BODY} bytes"
-                raise kind(TrackerErrorKind.UNAVAILABLE, what)
-        return b"".join(parts)
+    def _unread(self, request: HttpRequest, told: str) -> TrackerError:
+        """Return an answer that cannot be read as an error."""
+        kind = LostAnswer if request.is_change else TrackerError
+        return kind(TrackerErrorKind.UNAVAILABLE, f"{self._attempt(request)}: {told}")
 
     def _check_json(self, request: HttpRequest, answer: HttpAnswer) -> None:
-        if not answer.ok or not (answer.has_body or request.list_at is not None):
+        if not answer.ok or request.tail is not None:
             return
-        if request.tail is not None:
+        if not answer.has_body and request.list_at is None:
             return
         try:
             body = answer.json()
         except NoJson as exc:
-            kind = LostAnswer if request.is_change else TrackerError
             told = start_of(answer.text(), _SHOWN_BODY, self._clean)
-            what = f"{self._attempt(request)}: it answered {exc}: {told!r}"
-            raise kind(TrackerErrorKind.UNAVAILABLE, what) from None
+            raise self._unread(request, f"it answered {exc}: {told!r}") from None
         if request.list_at is not None and not has_list_at(body, request.list_at):
             told = start_of(answer.text(), _SHOWN_BODY, self._clean)
             what = f"it answered something that is no list of objects: {told!r}"
@@ -310,18 +264,13 @@ class HttpClient:
         text = f"{what}: {told}" if told else what
         if provider.is_limit(answer):
             return self._limit(answer, text)
-        kind = (
-            provider.kind_of(answer)
-            or provider.kinds.get(answer.status)
-            or STATUS_KINDS.get(answer.status, TrackerErrorKind.UNAVAILABLE)
-        )
+        kind = provider.meaning_of(answer)
         if answer.status in REDIRECTS:
             location = answer.headers.get("location", "").partition("?")[0]  # a query may sign it
             place = start_of(location, _SHOWN, self._clean)
             text, kind = f"{what}, a redirect to {place}", TrackerErrorKind.CLOSED
-        error: type[TrackerError] = TrackerError
-        if request.is_change and answer.status in MAYBE_DONE:
-            error = LostAnswer
+        is_lost = request.is_change and answer.status in MAYBE_DONE
+        error = LostAnswer if is_lost else TrackerError
         wait = retry_after(answer.headers) if answer.status >= 500 else None
         return error(kind, text, retry_after=wait)
 
@@ -345,19 +294,6 @@ class HttpClient:
 
     def _clean(self, text: str) -> str:
         return redactor(self.credential.secrets)(text)
-
-
-async def _tail_of(reply: httpx2.Response, kept: int) -> bytes:
-    """Return the last bytes of an answer, of which no more than LONGEST_TEXT are read."""
-    found, size = bytearray(), 0
-    async for part in reply.aiter_bytes():
-        found += part
-        size += len(part)
-        if len(found) > 2 * kept:
-            del found[:-kept]
-        if size > LONGEST_TEXT:
-            break
-    return bytes(found[-kept:])
 
 
 _open: list[HttpClient] = []

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from sortie.http.answers import HttpAnswer, NoJson
 from sortie.http.budget import BudgetHeaders, Use
+from sortie.http.errors import STATUS_KINDS
 from sortie.model import TrackerErrorKind
 from sortie.model.hiding import repr_without
 
@@ -108,3 +109,8 @@ class Provider(Struct, frozen=True, kw_only=True):
     error_text: Callable[[HttpAnswer], str] = error_text_in_json
     at_once: int = 4
     change_gap: float = 0.0
+
+    def meaning_of(self, answer: HttpAnswer) -> TrackerErrorKind:
+        """Return what a refusal means."""
+        common = STATUS_KINDS.get(answer.status, TrackerErrorKind.UNAVAILABLE)
+        return self.kind_of(answer) or self.kinds.get(answer.status) or common

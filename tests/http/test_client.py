@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import trio
 
+from sortie.http import bodies
 from sortie.http import client as client_module
 from sortie.http.budget import Use
 from sortie.http.client import open_client, segment
@@ -85,7 +86,7 @@ async def test_each_fault_is_an_error_of_the_port(
     name: str, opened: Opened, server: TestServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It says what was attempted, and the next request works."""
-    monkeypatch.setattr(client_module, "LARGEST_BODY", 10_000)
+    monkeypatch.setattr(bodies, "LARGEST_BODY", 10_000)
     fault, kind = FAULTS[name]
     server.inject(fault)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sortie.http import client as client_module
+from sortie.http import bodies
 from sortie.http.client import HttpClient
 from sortie.http.requests import HttpRequest
 from sortie.model import TrackerError, TrackerErrorKind
@@ -41,7 +41,7 @@ async def test_a_text_without_an_end_is_left(
     opened: Opened, things: Things, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Once more of it came than is read, and the next request works."""
-    monkeypatch.setattr(client_module, "LONGEST_TEXT", 100_000)
+    monkeypatch.setattr(bodies, "LONGEST_TEXT", 100_000)
     things.replies["/api/log"] = text(b"a" * 50_000 + b"b" * 5_000_000 + b"the very end")
 
     async with opened() as client:
