@@ -295,7 +295,11 @@ class GiteaFace(Face):
             "updated_at": time_at(one.updated),
             "comments": len(one.comments),
             "labels": self._shown_labels(one),
-            "head": {"ref": one.branch, "sha": head, "repo": {"full_name": PATH}},
+            "head": {
+                "ref": one.branch,
+                "sha": head,
+                "repo": {"full_name": "mallory/thing" if one.fork else PATH},
+            },
             "base": {"ref": one.base, "sha": base},
             "merge_base": hosted.git.merge_base(base, head) if base and head else None,
         }

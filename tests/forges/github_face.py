@@ -208,6 +208,7 @@ class GitHubFace(GitHubChecksFace):
         whole = smallest(shape)
         user = smallest("simple-user")
         conflicts = self.hosted.conflicts(one)
+        repo = whole["head"]["repo"] | ({"id": 8} if one.fork else {})
         more = {
             "merged": one.state == "merged",
             "mergeable": None if one.computing else not conflicts,
@@ -231,7 +232,8 @@ class GitHubFace(GitHubChecksFace):
                 ],
                 "requested_reviewers": [user | {"login": name} for name in one.reviewers],
                 "assignees": [user | {"login": name} for name in one.assignees],
-                "head": whole["head"] | {"ref": one.branch, "sha": one.seen or "gone"},
+                "head": whole["head"]
+                | {"ref": one.branch, "sha": one.seen or "gone", "repo": repo},
                 "base": whole["base"] | {"ref": one.base},
             }
         )

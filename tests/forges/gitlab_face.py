@@ -236,6 +236,8 @@ class GitLabFace(GitLabTalk):
             "web_url": f"https://forge.example/{PATH}/pulls/{one.number}",
             "state": {"open": "opened"}.get(one.state, one.state),
             "source_branch": one.branch,
+            "source_project_id": 8 if one.fork else 7,
+            "target_project_id": 7,
             "target_branch": one.base,
             "title": f"Draft: {one.title}" if one.draft else one.title,
             "description": one.body,

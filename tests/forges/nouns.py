@@ -80,7 +80,8 @@ class Request:
     """A pull request. ``seen`` is the head that it had at last, ``updated`` counts its changes.
 
     ``computing``: the forge does not know yet whether it can be merged. ``lagging``: its checks
-    are still shown for the head before. ``queued`` is how the forge itself is to merge it.
+    are still shown for the head before. ``fork``: its branch is in another repository, of a
+    stranger. ``queued`` is how the forge itself is to merge it.
     """
 
     number: int
@@ -101,6 +102,7 @@ class Request:
     updated: int = 0
     computing: bool = False
     lagging: bool = False
+    fork: bool = False
     queued: str | None = None
     merge_error: str | None = None
     timeline: list[tuple[int, str]] = field(default_factory=list)

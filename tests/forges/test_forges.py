@@ -36,6 +36,17 @@ async def test_a_pull_request_is_opened_found_and_brought_up_to_date(rig: Rig) -
         assert known.reviewers == ["ann"]
 
 
+async def test_a_branch_of_the_same_name_in_a_fork_is_another_one(rig: Rig) -> None:
+    """Nobody else's pull request is taken for ours: it would be changed, watched and merged."""
+    rig.push()
+    async with rig.opened() as forge:
+        await forge.open(PROPOSAL)
+        rig.service.requests[0].fork = True
+        assert await forge.find(BRANCH) is None
+        rig.service.requests[0].fork = False
+        assert await forge.find(BRANCH) is not None
+
+
 async def test_a_second_one_is_a_conflict(rig: Rig) -> None:
     """As when the answer to the first was lost."""
     rig.push()

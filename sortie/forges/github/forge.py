@@ -9,7 +9,7 @@ from typing import Any
 from sortie.forges import CommitStatus, ForgeContext, GitCredential, Proposal
 from sortie.forges.github.check_runs import GitHubCheckRuns
 from sortie.forges.github.merging import GitHubMerging
-from sortie.forges.github.state import pull_request_of_rest
+from sortie.forges.github.state import is_ours, pull_request_of_rest
 from sortie.forges.http_forge import conflict, has_key, invalid, missing, names_in
 from sortie.http.client import open_client, segment
 from sortie.http.comments import harmless_mentions, marked
@@ -66,7 +66,7 @@ class GitHubForge(GitHubMerging, GitHubCheckRuns):
         head = f"{self.name.partition('/')[0]}:{branch}"
         what = f"cannot look for a pull request of {branch}"
         found = await self.listed("/pulls", what, [("state", "open"), ("head", head)])
-        requests = [self.seen(pull_request_of_rest(item)) for item in found]
+        requests = [self.seen(pull_request_of_rest(item)) for item in found if is_ours(item)]
         # A filter that a server does not know is ignored by it.
         return next((request for request in requests if request.branch == branch), None)
 

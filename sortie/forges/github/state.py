@@ -44,6 +44,12 @@ _OF_MERGING = frozenset({"DIRTY", "DRAFT"})
 _PULL_STATES: dict[str, Literal["open", "merged", "closed"]] = {"OPEN": "open", "MERGED": "merged"}
 
 
+def is_ours(item: Any) -> bool:
+    """Tell whether a pull request is of a branch of the repository itself, and of no fork."""
+    head, base = (mapping_of(mapping_of(item.get(side)).get("repo")) for side in ("head", "base"))
+    return head.get("id") is not None and head.get("id") == base.get("id")
+
+
 def pull_request_of_rest(item: Any) -> PullRequest:
     """Return a pull request as REST tells it."""
     state: Literal["open", "merged", "closed"] = "open" if item["state"] == "open" else "closed"

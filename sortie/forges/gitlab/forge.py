@@ -9,7 +9,7 @@ from typing import Any
 from sortie.forges import CommitState, CommitStatus, ForgeContext, GitCredential, Proposal
 from sortie.forges.check_logs import last_lines
 from sortie.forges.gitlab.merging import GitLabMerging
-from sortie.forges.gitlab.state import DRAFT, pull_request_of
+from sortie.forges.gitlab.state import DRAFT, is_ours, pull_request_of
 from sortie.forges.http_forge import has_key, log
 from sortie.http.client import open_client, segment
 from sortie.http.comments import marked
@@ -59,7 +59,7 @@ class GitLabForge(GitLabMerging):
         what = f"cannot look for a merge request of {branch}"
         params = [("state", "opened"), ("source_branch", branch)]
         items = await self.listed("/merge_requests", what, params)
-        found = [self.seen(pull_request_of(item)) for item in items]
+        found = [self.seen(pull_request_of(item)) for item in items if is_ours(item)]
         return next((request for request in found if request.branch == branch), None)
 
     async def open(self, proposal: Proposal) -> PullRequest:

@@ -51,6 +51,12 @@ _BOT = re.compile(r"(?:(?:project|group)_\d+_bot|service_account_)\w*")
 """What GitLab calls the users that it makes for tokens, and, by default, service accounts."""
 
 
+def is_ours(item: Mapping[str, Any]) -> bool:
+    """Tell whether a merge request is of a branch of the project itself, and of no fork."""
+    source = number_of(item.get("source_project_id"))
+    return source is not None and source == number_of(item.get("target_project_id"))
+
+
 def pull_request_of(item: Any) -> PullRequest:
     """Return a merge request."""
     return PullRequest(
