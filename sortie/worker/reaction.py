@@ -84,7 +84,7 @@ async def _check(
     try:
         log = await forge.check_log(check, lines)
     except SortieError as exc:
-        return f"{sentence} Its log could not be read: {exc}"
+        return f"{sentence} Its log could not be read: {_line(redact(str(exc)))}"
     if not log.strip():
         return sentence
     return f"{sentence} The end of its log:\n{_quoted(cut(redact(log)[-LOG_SHOWN:], LOG_SHOWN))}"

@@ -85,12 +85,12 @@ async def test_a_failed_check_is_told_with_its_log(monkeypatch: Any) -> None:
 
 
 async def test_a_log_that_cannot_be_had_is_said_so(monkeypatch: Any) -> None:
-    """The run goes on without it."""
-    error = TrackerError(TrackerErrorKind.UNAVAILABLE, "the forge is down")
+    """The run goes on without it; what a forge says of it, and a check is called, is one line."""
+    error = TrackerError(TrackerErrorKind.UNAVAILABLE, "the\nforge\x1b is down: secret")
     found = await told(replace(NOTHING, checks=(CHECK,)), monkeypatch, log=error)
 
     assert found.texts == (
-        "The check test has failed. Its log could not be read: the forge is down",
+        "The check test has failed. Its log could not be read: the forge  is down: ***",
     )
 
 
