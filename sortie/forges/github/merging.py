@@ -85,13 +85,10 @@ class GitHubMerging(HttpForge):
     async def cancel_merge(self, pull_request: PullRequest) -> None:
         """Take it out of the merge queue, or disable auto-merge."""
         what = f"cannot take back the merge of pull request {pull_request.number}"
-        queued = (await self._merging(pull_request, what))["isInMergeQueue"]
-        change = DEQUEUE if queued else DISABLE_AUTO_MERGE
-        try:
+        node = await self._merging(pull_request, what)
+        if node["isInMergeQueue"] or node["autoMergeRequest"]:
+            change = DEQUEUE if node["isInMergeQueue"] else DISABLE_AUTO_MERGE
             await self.batches.ask(what, change, {"id": pull_request.id}, Use.WRITE)
-        except TrackerError as exc:
-            if exc.kind is not TrackerErrorKind.INVALID:  # so GitHub tells that there is none
-                raise
 
     async def _merging(self, pull_request: PullRequest, what: str) -> dict[str, object]:
         """Return how it is to be merged."""

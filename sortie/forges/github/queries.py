@@ -115,7 +115,9 @@ query Thread($id: ID!) {{
 
 MERGING = """
 query Merging($id: ID!) {
-  node(id: $id) { ... on PullRequest { headRefOid isInMergeQueue isMergeQueueEnabled } }
+  node(id: $id) { ... on PullRequest {
+    headRefOid isInMergeQueue isMergeQueueEnabled autoMergeRequest { enabledAt }
+  } }
 }
 """
 
