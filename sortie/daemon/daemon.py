@@ -18,6 +18,7 @@ from sortie.daemon.endpoint_file import EndpointFile, endpoint_of_this_process
 from sortie.daemon.guards import Guards, published_shortages
 from sortie.daemon.history_limit import prune_history
 from sortie.daemon.http_service import HttpService
+from sortie.daemon.known_secrets import KnownSecrets
 from sortie.daemon.last_failures import LastFailures, recorded_failures
 from sortie.daemon.life import make_orchestrator, recalled
 from sortie.daemon.options import RunOptions
@@ -27,6 +28,7 @@ from sortie.daemon.repositories import open_repositories
 from sortie.daemon.root_lock import RootLock
 from sortie.daemon.run_contexts import (
     RunContexts,
+    known_secrets,
     preflight,
     simulator_of,
 )
@@ -51,6 +53,7 @@ from sortie.store import Store
 from sortie.telemetry import Publish, facts
 from sortie.telemetry.live_runs import LiveRuns
 from sortie.telemetry.log import LogSink
+from sortie.telemetry.log import hide as hide_in_log
 from sortie.trackers import Capability
 from sortie.transports.local import (
     UNMARKED,
@@ -75,7 +78,10 @@ class Daemon:
         self._activity = RecentActivity(utc_now)
         self._http = HttpService(self._publish)
         self._manager = ServiceManager.of(options.environ, self._publish)
-        self._transcripts = RunTranscripts(workflow.settings, token, options.environ, self._publish)
+        self._transcripts = RunTranscripts(workflow.settings, self._publish)
+        self._secrets = KnownSecrets(known_secrets(workflow.settings, options.environ, token))
+        self._secrets.tell(self._transcripts.writer.hide)
+        self._secrets.tell(hide_in_log)
         self._sinks: list[Publish] = [
             LogSink(workflow.settings.logging.level),
             self._http,
@@ -111,12 +117,13 @@ class Daemon:
             open_tracker(
                 self._workflow, StoredSightings(self._store), self._publish, environ
             ) as self._tracker,
-            open_repositories(self._workflow.settings) as repositories,
+            open_repositories(self._workflow.settings, self._secrets.mint) as repositories,
         ):
             contexts = RunContexts(
                 self._workflow, self._tracker, transports, environ, self._root_lock, repositories
             )
-            self._hide_secrets(contexts)
+            self._secrets.tell(contexts.hide)
+            self._secrets.tell(lambda secrets: self._tracker.hide(redactor(secrets)))
             self._host_isolation = transports.host_isolation
             shutdown = Shutdown(None, transports, self._publish, guards.deadline)
             async with trio.open_nursery() as services:
@@ -203,7 +210,7 @@ class Daemon:
             workflow=reloader.view,
             shortages=self._shortages,
             recent=self._activity,
-            secrets=lambda: self._transcripts.secrets,
+            secrets=lambda: self._secrets.values,
             transcripts_error=lambda: self._transcripts.writer.error,
             host_isolation=self._host_isolation,
         )
@@ -234,16 +241,11 @@ class Daemon:
             self._publish(facts.ControlUnavailable(path=file.path, error=error))
         return file
 
-    def _hide_secrets(self, contexts: RunContexts) -> None:
-        """Hide secrets in texts of issues and of agents, where they come in."""
-        contexts.redact = redactor(self._transcripts.secrets)
-        self._tracker.hide(contexts.redact)
-
     def _apply(self, workflow: Workflow, contexts: RunContexts, orchestrator: Orchestrator) -> None:
         """Let all parts go by other settings, or none. Raises SortieError where they cannot."""
         use_settings(workflow, self._tracker, contexts, orchestrator)
         self._transcripts.use(workflow.settings)
-        self._hide_secrets(contexts)
+        self._secrets.name(known_secrets(workflow.settings, self._options.environ))
 
     async def _work_on(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
@@ -15,6 +15,7 @@ from sortie.config.settings import Settings
 from sortie.forges import Forge, ForgeContext
 from sortie.model import TrackerError, TrackerErrorKind
 from sortie.model.git_urls import GitUrl, parse_git_url
+from sortie.model.secrets import unchanged
 from sortie.orchestrator.guarded_tracker import progress
 from sortie.transports import Transport
 from sortie.worker import RemoteRepository
@@ -25,11 +26,15 @@ _SSH = "ssh -oBatchMode=yes -oConnectTimeout=30 -oServerAliveInterval=15 -oServe
 
 
 class Repositories:
-    """Knows the repository on each host, for the life of a daemon."""
+    """Knows the repository on each host, for the life of a daemon; ``hide`` is told each token
+    before anybody gets it."""
 
-    def __init__(self, settings: Settings, url: GitUrl, forge: Forge | None) -> None:
+    def __init__(
+        self, settings: Settings, url: GitUrl, forge: Forge | None, hide: Callable[[str], object]
+    ) -> None:
         self._settings = settings
         self._url = url
+        self._hide = hide
         self.forge = forge
         self._known: dict[tuple[str, str], Repository] = {}
 
@@ -42,6 +47,7 @@ class Repositories:
         if not self._url.is_http:
             return GitAccess()
         if self.forge is not None and (found := await self.forge.git_credential()) is not None:
+            self._hide(found.password)
             return GitAccess(username=found.username, password=found.password)
         token = token_of(self._settings)
         return GitAccess(username="git", password=token) if token else GitAccess()
@@ -91,7 +97,9 @@ def token_of(settings: Settings) -> str:
 
 
 @asynccontextmanager
-async def open_repositories(settings: Settings) -> AsyncIterator[Repositories | None]:
+async def open_repositories(
+    settings: Settings, hide: Callable[[str], object] = unchanged
+) -> AsyncIterator[Repositories | None]:
     """Hold the forge open; None without ``repository.url``. Raises TrackerError where it cannot
     be used."""
     if settings.repository.url is None:
@@ -107,7 +115,7 @@ async def open_repositories(settings: Settings) -> AsyncIterator[Repositories | 
             except LookupError as exc:
                 raise TrackerError(TrackerErrorKind.INVALID, f"forge.kind: {exc}") from None
             forge = await stack.enter_async_context(adapter.open(_context(settings, url, kind)))
-        yield Repositories(settings, url, forge)
+        yield Repositories(settings, url, forge, hide)
 
 
 def _context(settings: Settings, url: GitUrl, kind: str) -> ForgeContext:

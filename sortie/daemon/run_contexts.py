@@ -21,7 +21,7 @@ from sortie.model import (
     StoreError,
     WorkspaceError,
 )
-from sortie.model.secrets import credentials_of, unchanged
+from sortie.model.secrets import credentials_of, redactor, unchanged
 from sortie.orchestrator.context import Readiness
 from sortie.resources import Shortage, Shortages, run_in_thread, shortage_behind
 from sortie.store import Store
@@ -49,10 +49,7 @@ def known_secrets(
 
 
 class RunContexts:
-    """The context of a run on each host, under the settings in force.
-
-    ``redact`` takes secrets out of what comes from runs.
-    """
+    """The context of a run on each host, under the settings in force."""
 
     def __init__(
         self,
@@ -68,7 +65,7 @@ class RunContexts:
         self._environ = environ
         self._root_lock = root_lock
         self._repositories = repositories
-        self.redact: Callable[[str], str] = unchanged
+        self._redact: Callable[[str], str] = unchanged
         self.use(workflow)
 
     def use(self, workflow: Workflow) -> None:
@@ -101,10 +98,14 @@ class RunContexts:
             workflow=str(workflow.path),
             resumes=adapter.resumes,
             handed_over=(*adapter.env_names, *settings.worker.ssh_pass_env),
-            redact=lambda text: self.redact(text),
+            redact=lambda text: self._redact(text),
             remote=self._remote_on(LOCAL, local),
             reviewer=reviewer,
         )
+
+    def hide(self, secrets: frozenset[str]) -> None:
+        """Take these secrets out of what comes from runs, also of those that are under way."""
+        self._redact = redactor(secrets)
 
     async def close_dropped(self, is_busy: Callable[[str], bool]) -> None:
         """Close the connections of dropped hosts, until cancelled; see TransportPool."""

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 
 from sortie.config.settings import Settings
-from sortie.daemon.run_contexts import known_secrets
 from sortie.telemetry import Publish
 from sortie.telemetry.transcripts.files import directory_of
 from sortie.telemetry.transcripts.sink import TranscriptSink
@@ -14,15 +12,9 @@ from sortie.telemetry.transcripts.writer import TranscriptLimits, TranscriptWrit
 
 
 class RunTranscripts:
-    """The sink and the writer of a daemon; no secret of the daemon, or that agents are given in
-    its environment, is written: these are ``secrets``."""
+    """The sink and the writer of a daemon."""
 
-    def __init__(
-        self, settings: Settings, token: str, environ: Mapping[str, str], publish: Publish
-    ) -> None:
-        self._token = token
-        self._environ = environ
-        self.secrets: frozenset[str] = frozenset()
+    def __init__(self, settings: Settings, publish: Publish) -> None:
         self.sink = TranscriptSink(time.time)
         self.writer = TranscriptWriter(
             directory_of(settings.db_path), self.sink, publish, time.time
@@ -32,6 +24,4 @@ class RunTranscripts:
     def use(self, settings: Settings) -> None:
         """Go by these settings from now on."""
         history = settings.history
-        limits = TranscriptLimits(keep_days=history.keep_days, max_bytes=history.max_bytes)
-        self.secrets = known_secrets(settings, self._environ, self._token)
-        self.writer.use(limits, self.secrets)
+        self.writer.use(TranscriptLimits(keep_days=history.keep_days, max_bytes=history.max_bytes))

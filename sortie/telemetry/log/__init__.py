@@ -1,7 +1,7 @@
 """The log: one event a line, on stderr, as text or JSON; one sink makes lines of facts.
 
 Rule 1: an event is one line, whatever its values hold.
-Rule 2: a secret given to ``configure`` appears in no value.
+Rule 2: a secret given to ``configure`` or ``hide`` appears in no value.
 Rule 3: a stream that cannot be written to does not stop the daemon, and lost lines are counted.
 """
 
@@ -49,7 +49,7 @@ def route_libraries() -> None:
     logging.captureWarnings(True)
 
 
-__all__ = ["LogFormat", "LogOutput", "LogSink", "configure"]
+__all__ = ["LogFormat", "LogOutput", "LogSink", "configure", "hide"]
 
 LogFormat = Literal["text", "json"]
 Renderer = JsonRenderer | TerminalRenderer | TextRenderer
@@ -94,6 +94,13 @@ def configure(
     )
     route_libraries()
     return output
+
+
+def hide(secrets: Collection[str]) -> None:
+    """Have these secrets, and no others, appear in no value from now on."""
+    for processor in structlog.get_config()["processors"]:
+        if isinstance(processor, Sanitizer):
+            processor.hide(secrets)
 
 
 class _LineLogger:

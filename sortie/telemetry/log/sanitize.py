@@ -29,6 +29,10 @@ class Sanitizer:
     """
 
     def __init__(self, secrets: Collection[str]) -> None:
+        self.hide(secrets)
+
+    def hide(self, secrets: Collection[str]) -> None:
+        """Hide these secrets, and no others, from now on."""
         self._pattern = pattern_of(secrets)
 
     def __call__(

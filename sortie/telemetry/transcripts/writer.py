@@ -66,19 +66,19 @@ class TranscriptWriter:
         self._publish = publish
         self._wall = wall
         self._limits = TranscriptLimits(keep_days=0, max_bytes=0)
-        self._secrets: frozenset[str] = frozenset()
         self._clean = cleaner(())
         self._one_pass = trio.Lock()
         self._stored = 0
         self._is_last_pass = False
 
-    def use(self, limits: TranscriptLimits, secrets: Collection[str]) -> None:
-        """Use these limits, and hide these secrets and the earlier ones, which runs may know."""
+    def use(self, limits: TranscriptLimits) -> None:
+        """Use these limits."""
         self._limits = limits
         self._sink.keep(kept=limits.max_bytes > 0)
-        if not self._secrets.issuperset(secrets):
-            self._secrets |= frozenset(secrets)
-            self._clean = cleaner(self._secrets)
+
+    def hide(self, secrets: Collection[str]) -> None:
+        """Hide these secrets, and no others, in what is written from now on."""
+        self._clean = cleaner(secrets)
 
     async def run(self) -> None:
         """Write, and forget old transcripts, until cancelled; then write what is left."""

@@ -39,9 +39,10 @@ class Rig:
             str(self.path), self.sink, self.told.append, lambda: self.now
         )
         self.use(self.limits)
+        self.writer.hide(self.secrets)
 
     def use(self, limits: TranscriptLimits) -> None:
-        self.writer.use(limits, self.secrets)
+        self.writer.use(limits)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
