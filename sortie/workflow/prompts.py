@@ -148,7 +148,7 @@ def with_standing(prompt_text: str, context: PromptContext) -> str:
     return "\n\n".join(lines) if lines[1:] else prompt_text
 
 
-_USES_REACTION = re.compile(r"\breaction\b")
+_USES_REACTION = re.compile(r"\{[{%](?:(?![}%]\}).)*?\breaction\b", re.DOTALL)
 
 
 def with_reaction(prompt_text: str, prompt: Prompt, context: PromptContext) -> str:

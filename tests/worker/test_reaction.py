@@ -149,3 +149,10 @@ def test_a_template_that_speaks_of_it_is_left_alone() -> None:
     assert with_reaction("Work.", plain, _context()).endswith("It broke.")
     assert with_reaction("x", own, _context()) == "x"
     assert with_reaction("Work.", plain, _context(turn=2)) == "Work."
+
+
+def test_a_template_that_only_has_the_word_is_given_the_paragraph() -> None:
+    """It does not use the variable, so that its agent would not get to know what has happened."""
+    word = Prompt(source="{{ issue.title }}: mend the chain reaction. {# reaction #} {% if run %}")
+
+    assert with_reaction("Work.", word, _context()).endswith("It broke.")
