@@ -19,6 +19,7 @@ from sortie.model.watches import (
     ReactionKind,
     Watch,
 )
+from sortie.scheduler import records as rec
 from sortie.scheduler.claims import Held
 from sortie.scheduler.commands import stop
 from sortie.scheduler.holds import end_hold, hold
@@ -134,7 +135,10 @@ def _rerun(
 
 
 def _begin(state: SchedulerState, watched: Watched, reaction: Reaction, now: float) -> None:
-    watch = watched.watch
+    watch, issue_id = watched.watch, watched.issue.id
+    if state.deliveries.pop(issue_id, None) is not None:
+        # Work of a stopped run would be delivered without its agent, who has to be told of this.
+        state.out.append(rec.SettleDelivery(issue_id=issue_id))
     runs = {**watch.runs, **{kind: watch.runs.get(kind, 0) + 1 for kind in reaction.kinds}}
     errands: list[Errand] = [Acknowledgement(note=note) for note in reaction.comments]
     commands = state.policy.reactions.commands
