@@ -153,6 +153,12 @@ class RunDelivery:
             return None
         return Finished(finish=known.finish, reason=known.reason)
 
+    async def note_end(self, end: Finished) -> None:
+        """Have on record that the agent has finished, where that calls for a delivery."""
+        if self._is_delivered(end.finish):
+            assert self._work is not None
+            await self._work.finish(end)
+
     async def deliver(self, end: RunEnd, issue: Issue, answer: str | None) -> RunEnd | str:
         """Deliver the work after an end that calls for it; return how the run ends, or the prompt
         with which its agent is sent back to work. Raises Abandoned."""

@@ -155,14 +155,10 @@ class Run:
         come on top of those that the settings give.
         """
         self.activity = activity = RunActivity(workspace.path)
-        last, number = self.context.settings.agent.max_turns, 0
+        number = 0
         while True:
             number += 1
-            last = max(last, number)
             end = await self._turn(session, workspace, number, activity, prompt)
-            if end is None and (prompt is not None or number == last):
-                mended = self.delivery is not None and prompt is not None
-                end = Finished(finish=Finish.DONE if mended else Finish.TURNS_USED)
             prompt = None
             if end is None:
                 continue
@@ -181,6 +177,9 @@ class Run:
     ) -> RunEnd | None:
         """Take one turn and return how the run ends after it, or None where it goes on."""
         self._enter(Phase.TURN)
+        planned = None if prompt is None else Finished(finish=Finish.DONE)
+        if prompt is None and number == self.context.settings.agent.max_turns:
+            planned = Finished(finish=Finish.TURNS_USED)
         try:
             if prompt is None:
                 checkout = None if self.delivery is None else self.delivery.checkout
@@ -211,6 +210,9 @@ class Run:
         )
         if status is None and not self.completed:
             return after_turn(end.result, None, read=None, error=end.error, began=began)
+        expected = planned if status is None else after_turn(end.result, status, read=None)
+        if self.delivery is not None and isinstance(expected, Finished):
+            await self.delivery.note_end(expected)  # before a re-read, which may take a minute
         # Also where a word ends the run: what the agent itself changed must not look like a
         # person's doing to the hold or the handoff that follows.
         self._enter(Phase.REREAD)
@@ -219,5 +221,5 @@ class Run:
             self.issue = read.issue
             self.reporter.tell(ev.IssueMoved(self.job.run_id, read.issue))
             if status is None and self.reporter.is_active(read.issue):
-                return None
+                return planned
         return after_turn(end.result, status, read=read)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from sortie.model import Delivery, RunId, Stage
+from sortie.model import Delivery, Finished, RunId, Stage
 from sortie.scheduler import events as ev
 from sortie.telemetry import facts
 from sortie.worker.context import RunReporter
@@ -20,6 +20,11 @@ class WorkRecord:
         self._reporter = reporter
         self._recorded = recorded
         self.delivery = delivery
+
+    async def finish(self, end: Finished) -> None:
+        """Have on disk how the agent has ended."""
+        self.delivery = replace(self.delivery, finish=end.finish, reason=end.reason)
+        await self.record(Stage.FINISHED)
 
     async def record(self, stage: Stage, diff: str | None = None) -> None:
         """Have what is known on disk before the next step is taken."""
