@@ -185,14 +185,19 @@ def complaint_in(complaint: bytes) -> str:
     return end_of(NOT_ON_A_LINE.sub("\ufffd", told), _FAULT_LIMIT) or "git said nothing"
 
 
+def lines_of(said: str) -> list[str]:
+    """Return the lines of an answer. Names of files may hold what Python takes for other ends."""
+    return said.removesuffix("\n").split("\n") if said else []
+
+
 def known_in(said: str) -> dict[str, str]:
     """Return what an answer tells, by the first word of each line."""
-    return dict(line.partition(" ")[::2] for line in said.splitlines())
+    return dict(line.partition(" ")[::2] for line in lines_of(said))
 
 
 def all_in(said: str, word: str) -> tuple[str, ...]:
     """Return the rest of each line that begins with a word."""
-    lines = (line.partition(" ") for line in said.splitlines())
+    lines = (line.partition(" ") for line in lines_of(said))
     return tuple(rest for first, _, rest in lines if first == word)
 
 

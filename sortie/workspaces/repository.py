@@ -29,6 +29,7 @@ from sortie.workspaces.git_values import (
     all_in,
     changed_file,
     known_in,
+    lines_of,
     ref_key,
     shown_path,
 )
@@ -182,7 +183,7 @@ class Repository:
         """Return the paths in which a commit conflicts with the base, as far as git can tell."""
         arguments = ("conflicts", self.mirror, head, self.base)
         said = await self.git.run("compare the work with its base", arguments, env=env)
-        return tuple(map(shown_path, said.splitlines()))
+        return tuple(map(shown_path, lines_of(said)))
 
     async def each_object(
         self, head: str, env: Mapping[str, str], take: Callable[[str, bytes], None]

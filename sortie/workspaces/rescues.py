@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from sortie.model import GitError
-from sortie.workspaces.git_values import Rescued, all_in, ref_key, rescued_in
+from sortie.workspaces.git_values import Rescued, all_in, lines_of, ref_key, rescued_in
 from sortie.workspaces.repository import Repository
 
 
@@ -52,7 +52,7 @@ class Rescues:
         said = await self._repository.git.run(
             "list what was rescued", ("rescued", self._repository.mirror), env=env
         )
-        return tuple(map(rescued_in, said.splitlines()))
+        return tuple(map(rescued_in, lines_of(said)))
 
     async def show(self, ref: str, env: Mapping[str, str]) -> str:
         """Return the commits of rescued work with what they change."""

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from sortie.model.git_urls import parse_git_url
-from sortie.workspaces.git_values import GitAccess, agent_variables, complaint_in
+from sortie.workspaces.git_values import (
+    GitAccess,
+    agent_variables,
+    all_in,
+    complaint_in,
+    known_in,
+)
 
 
 def test_what_says_nothing_is_left_out() -> None:
@@ -41,3 +47,12 @@ def test_variables_of_git_are_added_to_those_that_there_are() -> None:
         "credential.helper",
         "credential.https://forge.example.helper",
     ]
+
+
+def test_only_a_line_feed_ends_a_line() -> None:
+    """A file name may hold what ends lines elsewhere."""
+    said = "head c0ffee\nfile 1\t0\ta\u2028head deadbeef\x85commits 9\n"
+
+    assert known_in(said)["head"] == "c0ffee"
+    assert "commits" not in known_in(said)
+    assert all_in(said, "file") == ("1\t0\ta\u2028head deadbeef\x85commits 9",)

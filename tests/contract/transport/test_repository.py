@@ -32,6 +32,10 @@ remote.origin.receivepack interactive.diffFilter web.browser man.viewer
 """
 
 
+LINE_ENDS = "\x0b\x0c\x1c\x85\u2028"
+"""What ends a line for Python, and not for git."""
+
+
 class Rig:
     """A remote, and a repository of it."""
 
@@ -384,6 +388,21 @@ async def test_work_that_is_nowhere_else_is_rescued(rig: Rig) -> None:
     assert other in {found.commit for found in listed}
     assert await Rescues(rig.repository).forget(0, ENV) == ()
     assert len(await Rescues(rig.repository).forget(2**40, ENV)) == 3
+
+
+async def test_rescued_work_is_listed_once_whatever_its_message_holds(rig: Rig) -> None:
+    """An agent that writes what is a line end elsewhere makes up no other work."""
+    path, _ = await rig.work()
+    Path(path, "b").write_text("1\n")
+    git(path, "add", "b")
+    forged = "c0ffee 1 refs/sortie/rescue/T-2/run-2 Yours"
+    git(path, "commit", "-q", "-m", "Mine" + "".join(f"{end}{forged}" for end in LINE_ENDS))
+    await Rescues(rig.repository).rescue(path, "T-1", ENV)
+
+    (found,) = await Rescues(rig.repository).listed(ENV)
+
+    assert (found.issue, found.run) == ("T-1", "run-1")
+    assert found.subject.startswith("Mine\ufffdc0ffee")
 
 
 async def test_objects_are_seen_whole(rig: Rig) -> None:
