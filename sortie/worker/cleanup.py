@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import get_args
 from uuid import NAMESPACE_URL, uuid5
 
 from sortie.model import (
@@ -19,6 +20,7 @@ from sortie.telemetry import Publish, facts
 from sortie.worker.context import Assignment, RunContext
 from sortie.worker.environment import RunEnvironment
 from sortie.workspaces import Workspace, Workspaces, workspace_key
+from sortie.workspaces.git_values import ClonePurpose
 from sortie.workspaces.rescues import Rescues
 
 
@@ -70,11 +72,16 @@ async def remove_workspace(
 ) -> None:
     """Run ``before_remove``, whose failure only is told, and remove the directory.
 
-    Raises WorkspaceError where something stays.
+    Raises WorkspaceError or TransportError where something stays.
     """
     removal = _Removal(context, issue, known)
     if await removal.is_due():
         await removal.environment.run_hook("before_remove", removal.workspace, publish)
+    if context.remote is not None:
+        # A daemon that was killed may have left clones.
+        repository = context.remote.at(os.path.dirname(known.path))
+        for purpose in get_args(ClonePurpose):
+            await repository.remove_clean_clone(removal.workspace.key, purpose)
     await removal.workspaces.remove(known.identifier)
 
 

@@ -285,6 +285,26 @@ async def test_a_daemon_that_ends_during_a_review_judges_anew(
     assert list((reviewed.place.workspaces / "@review").iterdir()) == []
 
 
+async def test_a_clone_that_a_kill_has_left_goes_with_its_workspace(
+    reviewed: Reviewed, start: Start
+) -> None:
+    """Nobody makes it anew where the issue is finished meanwhile."""
+    reviewed.judge(f"touch {reviewed.place.root}/hangs; sleep 600")
+
+    async with start() as daemon:
+        await reviewed.place.until_there("hangs")
+        daemon.signal(signal.SIGKILL)
+        await daemon.exit_code()
+    clones = reviewed.place.workspaces / "@review"
+    left = [path.name for path in clones.iterdir()]
+    reviewed.place.add_issue("T-1", state="Done")
+    async with start() as daemon:
+        await daemon.line("workspace.removed", issue="T-1")
+
+    assert left == ["T-1"]
+    assert list(clones.iterdir()) == []
+
+
 async def test_an_agent_of_another_kind_reviews_beside_a_living_session(
     reviewed: Reviewed, start: Start
 ) -> None:
