@@ -71,7 +71,8 @@ that is delivered has its handoff left."""
 class Delivery(Struct, frozen=True, kw_only=True):
     """The work of an issue on its way from a workspace to a pull request.
 
-    ``finish`` and ``reason`` are how the agent ended. ``began_at`` is the commit of the branch at
+    ``finish`` and ``reason`` are how the agent ended, and ``answer`` is what it said last.
+    ``began_at`` is the commit of the branch at
     the remote when the run began, None where it was not there: what the agent has rewritten may be
     replaced from there only. ``files`` are the first FILES_SHOWN of ``files_changed``. ``opened``
     tells that there was no pull request of the branch, so that the issue is to be told of the new
@@ -84,6 +85,7 @@ class Delivery(Struct, frozen=True, kw_only=True):
     stage: Stage
     finish: Finish
     reason: str = ""
+    answer: str | None = None
     began_at: str | None = None
     head: str | None = None
     tree: str | None = None

@@ -153,20 +153,21 @@ class RunDelivery:
             return None
         return Finished(finish=known.finish, reason=known.reason)
 
-    async def note_end(self, end: Finished) -> None:
-        """Have on record that the agent has finished, where that calls for a delivery."""
-        if self._is_delivered(end.finish):
+    async def note_end(self, end: RunEnd | None, answer: str | None) -> None:
+        """Have on record that the agent has finished, where that calls for a delivery, and what it
+        said last."""
+        if isinstance(end, Finished) and self._is_delivered(end.finish):
             assert self._work is not None
-            await self._work.finish(end)
+            await self._work.finish(end, answer)
 
-    async def deliver(self, end: RunEnd, issue: Issue, answer: str | None) -> RunEnd | str:
-        """Deliver the work after an end that calls for it; return how the run ends, or the prompt
-        with which its agent is sent back to work. Raises Abandoned."""
+    async def deliver(self, end: RunEnd, issue: Issue) -> RunEnd | str:
+        """Deliver the work after an end that calls for it, and that is on record; return how the
+        run ends, or the prompt with which its agent is sent back to work. Raises Abandoned."""
         if not isinstance(end, Finished) or not self._is_delivered(end.finish):
             return end
         assert self._work is not None
         with delivery_needed():
-            fault = await self._prove(self._work, end, issue)
+            fault = await self._prove(self._work, issue)
             if fault is None:
                 if not self._work.delivery.files_changed:
                     return await self._without_change(self._work, end, issue)
@@ -174,7 +175,7 @@ class RunDelivery:
                     return asked
                 fault = await self._push(self._work)
             if fault is None:
-                await self._propose(self._work, issue, answer)
+                await self._propose(self._work, issue)
                 return end
         return await self._send_back(self._work, fault, end)
 
@@ -183,11 +184,11 @@ class RunDelivery:
             return self._context.settings.tracker.handoff_state is not None
         return finish in (Finish.DONE, Finish.REVIEW, Finish.LEFT_ACTIVE)
 
-    async def _prove(self, work: WorkRecord, end: Finished, issue: Issue) -> str | None:
+    async def _prove(self, work: WorkRecord, issue: Issue) -> str | None:
         """Return what the agent has to mend before its work is judged, None for nothing."""
         if work.delivery.stage in _PROVEN:
             return None
-        return await self._proof.fault(work, end, issue)
+        return await self._proof.fault(work, issue)
 
     async def _judge(self, work: WorkRecord, end: Finished, issue: Issue) -> str | None:
         """Have proven work judged, where that is wanted; return what the agent is asked for by its
@@ -266,7 +267,7 @@ class RunDelivery:
         await work.record(Stage.PUSHED)
         return None
 
-    async def _propose(self, work: WorkRecord, issue: Issue, answer: str | None) -> None:
+    async def _propose(self, work: WorkRecord, issue: Issue) -> None:
         """Open the pull request, or bring it up to date, and tell of the evidence."""
         known, forge = work.delivery, self._remote.forge
         assert known.head is not None
@@ -274,7 +275,7 @@ class RunDelivery:
             return
         pull_request = None
         if forge is not None:
-            proposal = await proposal_of(self._words, known, issue, answer)
+            proposal = await proposal_of(self._words, known, issue)
 
             async def note_opening() -> None:
                 # Whoever finds it after a crash tells the issue of it.

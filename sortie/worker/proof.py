@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from sortie.model import Finished, Issue
+from sortie.model import Issue
 from sortie.model.deliveries import FILES_SHOWN
 from sortie.worker.context import Assignment, RemoteRepository, RunContext, RunReporter
 from sortie.worker.environment import RunEnvironment
@@ -40,10 +40,9 @@ class WorkProof:
         self._words = words
         self._environment = RunEnvironment(job, context, workspace)
 
-    async def fault(self, work: WorkRecord, end: Finished, issue: Issue) -> str | None:
+    async def fault(self, work: WorkRecord, issue: Issue) -> str | None:
         """Commit, compare and verify; return what the agent has to mend, None for nothing."""
         env = self._environment.for_git()
-        await work.finish(end)
         may = self._context.settings.repository.leftovers == "commit"
         left = await self._repository.commit_leftovers(
             self._workspace.path,

@@ -97,10 +97,9 @@ class Words:
         return await render(Prompt(source=source, path=self.context.workflow, key=key), values)
 
 
-async def proposal_of(
-    words: Words, delivery: Delivery, issue: Issue, answer: str | None
-) -> Proposal:
+async def proposal_of(words: Words, delivery: Delivery, issue: Issue) -> Proposal:
     """Return the pull request as it is to be. Raises TemplateError."""
+    answer = delivery.answer
     settings = words.context.settings.forge
     checkout = Checkout(branch=delivery.branch, base=delivery.base, behind=delivery.behind)
     own = await words.body(issue, answer, checkout)

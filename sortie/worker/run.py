@@ -80,7 +80,10 @@ class Run:
         """What the run has left, as far as it is known."""
         summary = summary_of(self.activity, self.git)
         done = None if self.delivery is None else self.delivery.delivery
-        if done is None or done.pull_request is None:
+        if done is None:
+            return summary
+        summary = replace(summary, answer=summary.answer or done.answer)
+        if done.pull_request is None:
             return summary
         return replace(summary, pull_request=done.pull_request.url, opened=done.opened)
 
@@ -143,8 +146,7 @@ class Run:
 
     async def _deliver(self, delivery: RunDelivery, end: RunEnd) -> RunEnd | str:
         self._enter(Phase.DELIVERY)
-        answer = None if self.activity is None else self.activity.answer
-        return await delivery.deliver(end, self.issue, answer)
+        return await delivery.deliver(end, self.issue)
 
     async def _take_turns(
         self, session: Session, workspace: Workspace, prompt: str | None
@@ -162,7 +164,10 @@ class Run:
             prompt = None
             if end is None:
                 continue
-            told = end if self.delivery is None else await self._deliver(self.delivery, end)
+            if self.delivery is None:
+                return end
+            await self.delivery.note_end(end, activity.answer)
+            told = await self._deliver(self.delivery, end)
             if not isinstance(told, str):
                 return told
             prompt = told
@@ -211,8 +216,9 @@ class Run:
         if status is None and not self.completed:
             return after_turn(end.result, None, read=None, error=end.error, began=began)
         expected = planned if status is None else after_turn(end.result, status, read=None)
-        if self.delivery is not None and isinstance(expected, Finished):
-            await self.delivery.note_end(expected)  # before a re-read, which may take a minute
+        if self.delivery is not None:
+            # Before a re-read, which may take a minute.
+            await self.delivery.note_end(expected, activity.answer)
         # Also where a word ends the run: what the agent itself changed must not look like a
         # person's doing to the hold or the handoff that follows.
         self._enter(Phase.REREAD)

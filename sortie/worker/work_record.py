@@ -21,9 +21,9 @@ class WorkRecord:
         self._recorded = recorded
         self.delivery = delivery
 
-    async def finish(self, end: Finished) -> None:
-        """Have on disk how the agent has ended."""
-        self.delivery = replace(self.delivery, finish=end.finish, reason=end.reason)
+    async def finish(self, end: Finished, answer: str | None) -> None:
+        """Have on disk how the agent has ended, and what it said last."""
+        self.delivery = replace(self.delivery, finish=end.finish, reason=end.reason, answer=answer)
         await self.record(Stage.FINISHED)
 
     async def record(self, stage: Stage, diff: str | None = None) -> None:

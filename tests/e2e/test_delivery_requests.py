@@ -125,13 +125,13 @@ async def test_a_kill_at_any_request_leaves_one_of_everything(
     at: int | str,
     performed: bool,
 ) -> None:
-    """One pull request with its labels and people, one status, one comment on the issue that
-    names the pull request, one handoff; and no agent works again."""
+    """One pull request with its labels and people, and what the agent said, one status, one
+    comment on the issue that names the pull request, one handoff; and no agent works again."""
     forged, remote = servers
     world.put("A-1")
     blocks = {**forged.blocks, "hooks": {"before_run": HOOK}}
     write(place, world, polling={"interval_ms": 3_600_000}, **blocks)
-    environ = {VARIABLE: world.token, "FORGE_TOKEN": TOKEN}
+    environ = {VARIABLE: world.token, "FORGE_TOKEN": TOKEN, "KIRO_SIM_SAY": "It is mended."}
 
     async with start("--log-level", "debug", **environ) as daemon:
         trap = Trap(place, daemon, at, performed=performed)
@@ -151,6 +151,7 @@ async def test_a_kill_at_any_request_leaves_one_of_everything(
     assert isinstance(at, int) or trap.sprung
     assert trap.sprung or len(trap.seen) < REQUESTS
     (request,) = forged.service.requests
+    assert "> It is mended." in request.body
     assert request.labels == ["sortie"]
     assert request.assignees == ["bob"]
     assert request.reviewers == ["ann"]
