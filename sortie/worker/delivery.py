@@ -13,7 +13,6 @@ from contextlib import contextmanager
 
 from msgspec.structs import replace
 
-from sortie.forges import CommitState, CommitStatus
 from sortie.model import (
     Delivery,
     ErrorKind,
@@ -36,15 +35,12 @@ from sortie.worker.environment import RunEnvironment
 from sortie.worker.faults import about_push, about_review
 from sortie.worker.outcome import Abandoned
 from sortie.worker.proof import WorkProof
-from sortie.worker.proposal import Words, proposal_of, proposed
+from sortie.worker.proposal import Words, proposal_of, proposed, verified
 from sortie.worker.self_review import SelfReviewer
 from sortie.worker.work_record import WorkRecord
 from sortie.workflow.prompts import Checkout
 from sortie.workspaces import Workspace
 from sortie.workspaces.git_values import Moved, Standing
-
-VERIFY_STATUS = "sortie/verify"
-"""The name under which a forge is told what was verified."""
 
 _PROVEN = frozenset({Stage.PROVEN, Stage.PUSHED, Stage.DELIVERED})
 
@@ -270,7 +266,6 @@ class RunDelivery:
     async def _propose(self, work: WorkRecord, issue: Issue) -> None:
         """Open the pull request, or bring it up to date, and tell of the evidence."""
         known, forge = work.delivery, self._remote.forge
-        assert known.head is not None
         if known.stage is Stage.DELIVERED:
             return
         pull_request = None
@@ -284,15 +279,7 @@ class RunDelivery:
 
             pull_request = await proposed(forge, proposal, note_opening)
             if known.evidence is not None and known.evidence.commands:
-                count = len(known.evidence.commands)
-                status = CommitStatus(
-                    commit=known.head,
-                    context=VERIFY_STATUS,
-                    state=CommitState.SUCCESS,
-                    sentence=f"{count} command{'' if count == 1 else 's'} succeeded"
-                    f" ({known.evidence.where})",
-                )
-                await forge.set_status(status)
+                await forge.set_status(verified(known.evidence))
         work.delivery = replace(work.delivery, pull_request=pull_request)
         await work.record(Stage.DELIVERED)
 

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import assert_never
 
 from sortie.config.reactions import ReactionsSettings
-from sortie.forges import Forge, Proposal
+from sortie.forges import CommitState, CommitStatus, Forge, Proposal
 from sortie.model import (
     Delivery,
     Issue,
@@ -17,6 +17,7 @@ from sortie.model import (
     TemplateError,
     TrackerError,
     TrackerErrorKind,
+    VerificationResult,
     cut,
 )
 from sortie.model.numbers import counted
@@ -27,6 +28,9 @@ from sortie.workflow.prompts import Checkout, Prompt, PromptContext
 from sortie.workflow.renderer import render
 from sortie.workspaces import Workspace
 from sortie.workspaces.git_values import valid_branch
+
+VERIFY_STATUS = "sortie/verify"
+"""The name under which a forge is told what was verified."""
 
 TITLE_LIMIT = 200
 BODY_LIMIT = 30_000
@@ -157,6 +161,16 @@ def evidence_lines(delivery: Delivery) -> Iterator[str]:
         )
     if review is not None and review.commit == delivery.head:
         yield from review_lines(review)
+
+
+def verified(evidence: VerificationResult) -> CommitStatus:
+    """Return what a forge is told of a commit whose commands succeeded."""
+    return CommitStatus(
+        commit=evidence.commit,
+        context=VERIFY_STATUS,
+        state=CommitState.SUCCESS,
+        sentence=f"{counted(len(evidence.commands), 'command')} succeeded ({evidence.where})",
+    )
 
 
 def review_lines(review: SelfReview) -> Iterator[str]:
