@@ -39,20 +39,14 @@ class RepositoryScript:
         access: GitAccess | None = None,
         limit: float = NETWORK_LIMIT,
     ) -> str:
-        """Have the script do something, and return what it prints."""
-        parts, size = [], 0
+        """Have the script do something, and return what it prints, the first of it."""
+        said = bytearray()
 
         def take(chunk: bytes) -> None:
-            nonlocal size
-            size += len(chunk)
-            if size <= _ANSWER_LIMIT:
-                parts.append(chunk)
+            said.extend(chunk[: _ANSWER_LIMIT - len(said)])
 
-        with trio.move_on_after(limit) as scope:
-            await self.read(what, arguments, env, take, access)
-        if scope.cancelled_caught:
-            raise GitError(f"could not {what}: it took more than {limit:g} s")
-        return b"".join(parts).decode("utf-8", "replace")
+        await self.read(what, arguments, env, take, access, limit=limit)
+        return said.decode("utf-8", "replace")
 
     async def read(
         self,
@@ -61,20 +55,26 @@ class RepositoryScript:
         env: Mapping[str, str],
         take: Callable[[bytes], object],
         access: GitAccess | None = None,
+        *,
+        limit: float = NETWORK_LIMIT,
     ) -> None:
-        """Have ``take`` see what git writes. Raises GitError where it fails, and says why."""
+        """Have ``take`` see what git writes. Raises GitError where it fails, and says why, or takes
+        more than ``limit`` seconds."""
         command = Command(
             argv=("/bin/sh", "-c", script_text("repository"), "sortie-git", *arguments),
             cwd=self._cwd,
             env={**env, **git_variables(self._url, access)},
         )
-        complaint = b""
-        async with self.transport.process(command) as process:
-            async for stream, chunk in process.output():
-                if stream == 1:
-                    take(chunk)
-                else:
-                    complaint = (complaint + chunk)[-_COMPLAINT_LIMIT:]
-            ended = await process.wait()
+        complaint, ended = b"", None
+        with trio.move_on_after(limit):
+            async with self.transport.process(command) as process:
+                async for stream, chunk in process.output():
+                    if stream == 1:
+                        take(chunk)
+                    else:
+                        complaint = (complaint + chunk)[-_COMPLAINT_LIMIT:]
+                ended = await process.wait()
+        if ended is None:
+            raise GitError(f"could not {what}: it took more than {limit:g} s")
         if ended.status != 0:
             raise GitError(f"could not {what}: {complaint_in(complaint)}")

@@ -216,7 +216,7 @@ mend() {
 leftovers() {
   mirror=$1 path=$2 key=$3 may=$4 name=$5 email=$6 message=$7 limit=$8 want_lfs=$9
   collect "$mirror" "$path" "$key.now" 2>/dev/null || : # a broken repository has its files yet
-  work=refs/sortie/work/$key
+  work=refs/sortie/work/$key tree='' was=''
   if now=$(g --git-dir="$mirror" rev-parse -q --verify "$work.now^{commit}"); then
     g --git-dir="$mirror" update-ref -d "$work.now"
   else
@@ -253,29 +253,29 @@ leftovers() {
     } | tr '\n' '\0' | git --no-pager update-index -z --index-info
     tree=$(g write-tree)
     was=$(g rev-parse "$now^{tree}")
-    if [ "$tree" != "$was" ]; then
-      g diff-tree -r --name-only --no-renames "$was" "$tree" | sed 's/^/left /'
-      if [ "$may" = 1 ]; then
-        if [ -n "$before" ] && [ "$(g rev-parse "$before^{tree}")" = "$tree" ] &&
-          [ "$(g rev-parse -q --verify "$before^")" = "$now" ]; then
-          now=$before # it was committed before, and the workspace did not get to know
-        else
-          now=$(printf '%s\n' "$message" | GIT_AUTHOR_NAME=$name GIT_AUTHOR_EMAIL=$email \
-            GIT_COMMITTER_NAME=$name GIT_COMMITTER_EMAIL=$email \
-            git --no-pager -c i18n.commitEncoding=UTF-8 commit-tree -p "$now" "$tree")
-        fi
-        g update-ref "$work" "$now"
-        unset GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE
-        if [ -d .git ] && ! [ -L .git ]; then
-          rm -f .git/index.lock .git/HEAD.lock
-          git_here update-ref HEAD "$now" 2>/dev/null && mv -f "$index" .git/index || :
-        fi
+    if [ "$tree" != "$was" ] && [ "$may" = 1 ]; then
+      if [ -n "$before" ] && [ "$(g rev-parse "$before^{tree}")" = "$tree" ] &&
+        [ "$(g rev-parse -q --verify "$before^")" = "$now" ]; then
+        now=$before # it was committed before, and the workspace did not get to know
+      else
+        now=$(printf '%s\n' "$message" | GIT_AUTHOR_NAME=$name GIT_AUTHOR_EMAIL=$email \
+          GIT_COMMITTER_NAME=$name GIT_COMMITTER_EMAIL=$email \
+          git --no-pager -c i18n.commitEncoding=UTF-8 commit-tree -p "$now" "$tree")
+      fi
+      g update-ref "$work" "$now"
+      unset GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE
+      if [ -d .git ] && ! [ -L .git ]; then
+        rm -f .git/index.lock .git/HEAD.lock
+        git_here update-ref HEAD "$now" 2>/dev/null && mv -f "$index" .git/index || :
       fi
     fi
   fi
   g --git-dir="$mirror" update-ref "$work" "$now"
   rm -f "$index"
   printf 'head %s\n' "$now"
+  if [ "$tree" != "$was" ]; then # last, as it may be much
+    g --git-dir="$mirror" diff-tree -r --name-only --no-renames "$was" "$tree" | sed 's/^/left /'
+  fi
 }
 
 # Prints what the commits of work $2 in mirror $1 change against base $3, and those of more than $4

@@ -12,6 +12,7 @@ import trio
 from sortie.model import GitError
 from sortie.model.git_urls import parse_git_url
 from sortie.transports import Transport
+from sortie.workspaces import repository_script
 from sortie.workspaces.git_values import GitAccess, Leftovers, Moved, RepositoryOptions, Standing
 from sortie.workspaces.repository import Repository
 from sortie.workspaces.rescues import Rescues
@@ -344,6 +345,21 @@ async def test_what_is_too_large_is_not_committed(rig: Rig) -> None:
 
     assert left.large == ("huge",)
     assert left.head == git(path, "rev-parse", "HEAD")
+
+
+async def test_however_much_was_left_its_commit_is_known(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the names of the files the first are told: an agent may have left a whole environment."""
+    monkeypatch.setattr(repository_script, "_ANSWER_LIMIT", 1000)
+    path, _ = await rig.work()
+    for number in range(100):
+        Path(path, f"{number:03d}-{'x' * 50}").write_text("1\n")
+
+    left = await rig.leftovers(path)
+
+    assert git(rig.repository.mirror, "rev-parse", "refs/sortie/work/T-1") == left.head
+    assert 10 < len(left.paths) < 20
 
 
 async def test_a_commit_that_the_workspace_did_not_get_to_know_is_used_again(rig: Rig) -> None:
