@@ -465,6 +465,19 @@ async def test_two_runs_do_not_fetch_twice(rig: Rig) -> None:
     assert git(mirror, "rev-parse", "main") != git(rig.bare, "rev-parse", "main")
 
 
+async def test_git_that_does_not_end_is_given_up(rig: Rig) -> None:
+    """Also where its output is only looked at."""
+    path, _ = await rig.work()
+    head = commit(path, "b", "1\n")
+    await rig.leftovers(path)
+    arguments = ("objects", rig.repository.mirror, head, "main", "0")
+
+    with pytest.raises(GitError, match=r"could not read the commits: it took more than 0 s"):
+        await rig.repository.git.read(
+            "read the commits", arguments, ENV, lambda _chunk: None, limit=0.0
+        )
+
+
 async def test_a_remote_that_is_not_there_is_told(rig: Rig) -> None:
     """With what git says."""
     url = parse_git_url(f"{rig.bare}-not")
