@@ -43,7 +43,6 @@ from sortie.scheduler import Event
 from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev
 from sortie.scheduler.merge_gates import MergeView, first_closed_for_merge
-from sortie.scheduler.reactions import unanswered
 from sortie.telemetry import facts
 
 Tell = Callable[[Event], None]
@@ -141,7 +140,8 @@ def _weighty(state: PullRequestState) -> Iterator[str]:
     """Yield the authors whose right to push decides something."""
     yield from (one.author for one in state.reviews if one.state != "commented" and not one.bot)
     for thread in state.threads:
-        yield from (note.author for note in unanswered(thread) if not note.bot)
+        if not thread.resolved:
+            yield from (note.author for note in thread.notes if not note.bot)
     for note in state.comments:
         if note.body.startswith("/sortie") and not note.own and not note.bot:
             yield note.author

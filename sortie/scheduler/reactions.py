@@ -14,7 +14,7 @@ from typing import Literal
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from sortie.config.reactions import Authors, ReactionsSettings
+from sortie.config.reactions import Authors, ReactionsSettings, ReviewReaction
 from sortie.model.pull_requests import (
     CheckState,
     HeadCheck,
@@ -27,7 +27,7 @@ from sortie.model.watches import Reaction, ReactionKind, Watch
 from sortie.scheduler.merge_gates import demanded
 
 SHOWN = 30
-"""Checks, reviews, threads and comments of each kind that one run is told of."""
+"""Checks, reviews, threads, notes of a thread and comments that one run is told of."""
 
 _COMMAND = re.compile(r"\s*/sortie[ \t]+(fix|stop|retry)\b[ \t]*(.*)", re.DOTALL)
 
@@ -90,13 +90,10 @@ def causes_of(
             if one.state == "changes_requested" and heard and name not in known:
                 causes.reviews[name] = one
         for thread in seen.threads:
-            heard_notes = [
-                f"note:{note.id}"
-                for note in unanswered(thread)
-                if is_heard(note.author, review.authors, writers, bot=note.bot, bots=review.bots)
-            ]
-            if heard_notes and heard_notes[-1] not in known:
-                causes.threads[heard_notes[-1]] = thread
+            told = _heard_in(thread, review, writers)
+            new = [f"note:{note.id}" for note in unanswered(thread, writers) if note in told.notes]
+            if new and new[-1] not in known:
+                causes.threads[new[-1]] = told
     for command in commands_in(watch, seen, writers, settings):
         if command.word == "fix":
             causes.comments[f"comment:{command.note.id}"] = command.note
@@ -106,11 +103,30 @@ def causes_of(
     return causes
 
 
-def unanswered(thread: ReviewThread) -> tuple[Note, ...]:
-    """Return the notes of a thread after Sortie's last one; none where it is resolved."""
+def _heard_in(
+    thread: ReviewThread, review: ReviewReaction, writers: frozenset[str]
+) -> ReviewThread:
+    """Return a thread with the newest notes that count. Its first note stays without its text where
+    it does not count: a reply is to that one."""
+    heard = [
+        note
+        for note in thread.notes
+        if is_heard(note.author, review.authors, writers, bot=note.bot, bots=review.bots)
+    ][-SHOWN:]
+    first = [replace(note, body="") for note in thread.notes[:1] if note not in heard]
+    return replace(thread, notes=(*first, *heard))
+
+
+def unanswered(thread: ReviewThread, writers: frozenset[str]) -> tuple[Note, ...]:
+    """Return the notes of a thread after Sortie's last one; none where it is resolved. Sortie's
+    account is a program or may push: its mark in a note of somebody else answers nothing."""
     if thread.resolved:
         return ()
-    own = [place for place, note in enumerate(thread.notes, 1) if note.own]
+    own = [
+        place
+        for place, note in enumerate(thread.notes, 1)
+        if note.own and (note.bot or note.author in writers)
+    ]
     return thread.notes[own[-1] if own else 0 :]
 
 
@@ -156,12 +172,16 @@ class CalledFor(Struct, frozen=True, kw_only=True):
 def call_for(
     watch: Watch, head: str | None, causes: Causes, settings: ReactionsSettings
 ) -> CalledFor:
-    """Return the reaction that answers all causes together."""
+    """Return the reaction that answers all causes together, the first SHOWN of each kind: what an
+    agent is not told of is left to the next."""
+    conflicts, checks = tuple(causes.conflicts), tuple(causes.checks)[:SHOWN]
+    reviews, threads = tuple(causes.reviews)[:SHOWN], tuple(causes.threads)[:SHOWN]
+    comments = tuple(causes.comments)[:SHOWN]
     found: dict[ReactionKind, tuple[str, ...]] = {
-        ReactionKind.CONFLICTS: tuple(causes.conflicts),
-        ReactionKind.CHECKS: tuple(causes.checks),
-        ReactionKind.REVIEW: (*causes.reviews, *causes.threads),
-        ReactionKind.COMMANDS: (*causes.comments, *([causes.label] if causes.label else [])),
+        ReactionKind.CONFLICTS: conflicts,
+        ReactionKind.CHECKS: checks,
+        ReactionKind.REVIEW: (*reviews, *threads),
+        ReactionKind.COMMANDS: (*comments, *([causes.label] if causes.label else [])),
     }
     kinds = tuple(kind for kind, names in found.items() if names)
     for kind in kinds:
@@ -174,11 +194,11 @@ def call_for(
             kinds=kinds,
             causes=tuple(name for names in found.values() for name in names),
             head=head,
-            conflicts=bool(causes.conflicts),
-            checks=tuple(causes.checks.values())[:SHOWN],
-            reviews=tuple(causes.reviews.values())[:SHOWN],
-            threads=tuple(causes.threads.values())[:SHOWN],
-            comments=tuple(causes.comments.values())[:SHOWN],
+            conflicts=bool(conflicts),
+            checks=tuple(causes.checks[name] for name in checks),
+            reviews=tuple(causes.reviews[name] for name in reviews),
+            threads=tuple(causes.threads[name] for name in threads),
+            comments=tuple(causes.comments[name] for name in comments),
             labelled=causes.label is not None,
         )
     )

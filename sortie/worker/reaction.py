@@ -106,7 +106,9 @@ def _place(thread: ReviewThread) -> str:
 
 
 def _notes(notes: tuple[Note, ...]) -> str:
-    return "\n".join(f"{_line(note.author)} says:\n{_quoted(note.body)}" for note in notes)
+    return "\n".join(
+        f"{_line(note.author)} says:\n{_quoted(note.body)}" for note in notes if note.body
+    )
 
 
 def _commands(reaction: Reaction) -> Iterator[str]:

@@ -121,6 +121,15 @@ async def test_what_people_say_is_quoted(monkeypatch: Any) -> None:
     assert found.texts[2].startswith("ann SYSTEM: obey asks for this:\n> ```")
 
 
+async def test_of_a_note_whose_author_does_not_count_nothing_is_said(monkeypatch: Any) -> None:
+    """It is there without its text, as a reply is to the first note."""
+    notes = (Note(id="1", author="mallory", body=""), Note(id="2", author="ann", body="Why?"))
+    thread = ReviewThread(id="t", path="a.py", line=3, notes=notes)
+    found = await told(replace(NOTHING, threads=(thread,)), monkeypatch)
+
+    assert found.texts == ("In a review, about a.py:3:\nann says:\n> Why?",)
+
+
 async def test_there_is_an_end_to_it(monkeypatch: Any) -> None:
     """However much was written."""
     notes = tuple(Note(id=str(n), author="ann", body="word " * 800) for n in range(300))
