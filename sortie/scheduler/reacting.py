@@ -71,8 +71,8 @@ def react(state: SchedulerState, watched: Watched, found: PullRequestState, now:
     head = found.pull_request.head
     merge = settings.merge or MergeReaction()
     settled = now >= watched.head_since + merge.settle
-    causes = causes_of(watched.watch, found, watched.writers, settings, settled=settled)
-    causes = _ripe(state, watched, causes, head, now)
+    happened = causes_of(watched.watch, found, watched.writers, settings, settled=settled)
+    causes = _ripe(state, watched, happened, head, now)
     call = call_for(watched.watch, head, causes, settings)
     if call.exhausted is not None:
         _exhaust(state, watched, call.exhausted, now)
@@ -80,6 +80,8 @@ def react(state: SchedulerState, watched: Watched, found: PullRequestState, now:
         _begin(state, watched, call.reaction, now)
     elif causes.again:
         _rerun(state, watched, causes, head, now)
+    elif happened.review:
+        watched.waits_for = "a review is under way; it is answered once nothing more comes"
     elif merge_is_wanted(state, watched):
         merge_if_ready(state, watched, found, now)
     else:

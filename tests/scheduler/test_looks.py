@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import pytest
 
+from sortie.config.reactions import (
+    ChecksReaction,
+    ReviewReaction,
+)
 from sortie.model.pull_requests import (
     Note,
 )
+from sortie.model.watches import (
+    ReactionKind,
+)
 from tests.scheduler.driver import starts
 from tests.scheduler.watching import (
+    SETTINGS,
     Watching,
     check,
+    merges,
     reacts,
     stands,
     thread,
@@ -74,3 +83,28 @@ def test_a_mark_of_sorties_in_the_words_of_a_stranger_answers_nobody(
     decided = watching.look(stands("a", threads=(thread("t", asked, marked),)))
 
     assert bool(starts(decided)) is not answered
+
+
+def test_nothing_is_merged_while_a_review_is_under_way() -> None:
+    """Also where the forge does not say whether a thread is resolved, as Gitea."""
+    slow = SETTINGS.model_copy(update={"review": ReviewReaction(debounce_ms=60_000)})
+    watching = Watching(watch("a"), settings=slow)
+    asked = thread("t", Note(id="1", author="ann", body="Why so?"), resolved=None)
+
+    first = watching.look(stands("a", threads=(asked,)))
+    later = watching.look(stands("a", threads=(asked,)), seconds=61.0)
+
+    assert (merges(first), starts(first)) == ([], [])
+    assert reacts(later).kinds == (ReactionKind.REVIEW,)
+
+
+def test_a_rerun_leaves_the_other_errands() -> None:
+    """A retry that was asked for is acknowledged, though a check is made again at once."""
+    reruns = SETTINGS.model_copy(update={"checks": ChecksReaction(rerun=True)})
+    watching = Watching(watch("a", exhausted=ReactionKind.REVIEW), settings=reruns)
+    retry = Note(id="1", author="ann", body="/sortie retry")
+
+    watching.look(stands("a", checks=(check(1),), comments=(retry,)))
+
+    words = [type(errand).__name__ for errand in watching.standings["a"].watch.errands]
+    assert words == ["Acknowledgement", "LabelChange", "CheckRerun"]
