@@ -17,6 +17,10 @@ HEADS_KEPT = 50
 """Heads of Sortie's own that are remembered of a pull request, the newest."""
 
 
+REFUSED = "refused:"
+"""How the name of a cause begins that says of a head that its merge was given up."""
+
+
 class ReactionKind(StrEnum):
     """What a further run is started for, in the order in which prompts tell of it."""
 
@@ -145,3 +149,8 @@ class Watch(Struct, frozen=True, kw_only=True):
     exhausted: ReactionKind | None = None
     over: str | None = None
     former: bool = False
+
+    @property
+    def refusal(self) -> str:
+        """The name of a cause: the merge of this head was refused until it was given up."""
+        return f"{REFUSED}{self.pull_request.head}"

@@ -31,6 +31,7 @@ from sortie.scheduler.policy import Policy
 from sortie.scheduler.rules import STOPPED
 from sortie.scheduler.spending import stop_if_spent
 from sortie.scheduler.state import SchedulerState
+from sortie.scheduler.watch_records import forgiven, record_watch
 
 _RETRIED = "an operator asked for a retry"
 
@@ -207,6 +208,7 @@ def retry(state: SchedulerState, name: str, now: float) -> Reply:
             pass
     watched = state.watches.get(issue.id)
     if watched is not None and not state.is_active(issue):
+        record_watch(state, watched, forgiven(state, watched.watch))
         watched.due_at = now
         return Reply("done", f"pull request {watched.name} of {issue.identifier} is looked at now")
     state.wait(issue, Streak(), Trigger.OPERATOR, now, delay=0.0)
@@ -217,12 +219,15 @@ def _not_retried(
     state: SchedulerState, issue: Issue, claim: Claim | None, now: float
 ) -> str | None:
     """Say why a retry is not possible, None where it is."""
+    watched = state.watches.get(issue.id)
     match claim:
+        case None if watched is not None and watched.watch.refusal in watched.watch.causes:
+            return None
         case None:
             return f"it neither waits nor is held{_but(state, issue, now)}"
         case HandingOff(token=int()):
             return "its handoff is under way"
-        case Held() if issue.id in state.watches:
+        case Held() if watched is not None:
             return None
         case Waiting() | HandingOff() | Held() if not state.is_active(issue):
             return f"its state {issue.state} is not active"

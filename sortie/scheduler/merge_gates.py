@@ -22,9 +22,9 @@ NAMED = 5
 
 class MergeView(Struct, frozen=True, kw_only=True):
     """What the gates look at. ``head_age`` is for how many seconds this head is known, and only the
-    opinions of ``writers`` count; ``busy``
-    says what Sortie itself does about the issue, and ``ahead`` which pull request of the same base
-    is merged before; each is None where there is nothing of the kind."""
+    opinions of ``writers`` count; ``busy`` says what Sortie itself does about the issue, and
+    ``ahead`` which pull request of the same base is merged before; each is None where there is
+    nothing of the kind. ``given_up``: the merge of this head was refused too often."""
 
     seen: PullRequestState
     settings: MergeReaction
@@ -32,6 +32,7 @@ class MergeView(Struct, frozen=True, kw_only=True):
     writers: frozenset[str] = frozenset()
     busy: str | None = None
     ahead: str | None = None
+    given_up: bool = False
 
 
 def _open(view: MergeView) -> str | None:
@@ -115,7 +116,11 @@ def _threads(view: MergeView) -> str | None:
 
 
 def _forge(view: MergeView) -> str | None:
-    if view.seen.refusal is None or view.seen.queued or _is_the_forges(view):
+    if view.seen.queued:
+        return None
+    if view.given_up:
+        return "the merge of this head was refused again and again: a person is needed"
+    if view.seen.refusal is None or _is_the_forges(view):
         return None
     return f"the forge says: {view.seen.refusal}"
 
@@ -126,13 +131,14 @@ def _train(view: MergeView) -> str | None:
     return f"{view.ahead} is merged first"
 
 
+CONFLICTS = "conflicts"
 CHECKS_PENDING = "checks pending"
 TRAIN = "merge train"
 
 _GATES: tuple[tuple[str, Callable[[MergeView], str | None]], ...] = (
     ("pull request", _open),
     ("issue", _busy),
-    ("conflicts", _conflicts),
+    (CONFLICTS, _conflicts),
     ("checks failed", _failed),
     ("approvals", _approvals),
     ("threads", _threads),

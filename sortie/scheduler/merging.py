@@ -8,13 +8,21 @@ from typing import assert_never
 from msgspec.structs import replace
 
 from sortie import facts
+from sortie.model import cut
 from sortie.model.pull_requests import PullRequestState
-from sortie.model.watches import MergeCancellation, Watch
+from sortie.model.watches import (
+    CAUSES_KEPT,
+    LabelChange,
+    MergeCancellation,
+    PullRequestComment,
+    Watch,
+)
 from sortie.scheduler import events as ev
 from sortie.scheduler.candidates import GateVerdict
 from sortie.scheduler.decisions import MergePullRequest
 from sortie.scheduler.merge_gates import (
     CHECKS_PENDING,
+    CONFLICTS,
     TRAIN,
     MergeView,
     first_closed_for_merge,
@@ -29,6 +37,12 @@ UPDATE_PATIENCE = 600.0
 
 FRONT_PATIENCE = 7200.0
 """Seconds for which others wait for the checks of what is merged before them."""
+
+MERGE_TRIES = 5
+"""Refusals of the merge of one head after which a person is called for."""
+
+REFUSAL_SHOWN = 500
+"""Characters of the reason for a refusal that are told."""
 
 SOON = 5.0
 """Seconds until a pull request is looked at that was merged, or whose branch was updated."""
@@ -52,10 +66,10 @@ def merge_if_ready(
     view = _view(state, watched, found, now)
     assert view is not None
     closed = first_closed_for_merge(view)
-    watched.ready = closed is None or closed.gate == TRAIN
+    watched.ready = (closed is None or closed.gate == TRAIN) and not watched.refused
     if closed is not None:
         watched.waits_for = closed.reason or ""
-        if watch.merging is not None and not _keeps_its_place(watched, closed, now):
+        if watch.merging is not None and not _keeps_its_place(watched, found, closed, now):
             record_watch(state, watched, without_merge(watched, watch))
         return
     if found.queued:
@@ -74,9 +88,13 @@ def merge_if_ready(
     state.out.append(MergePullRequest(watched.token, watched.issue, found.pull_request, head))
 
 
-def _keeps_its_place(watched: Watched, closed: GateVerdict, now: float) -> bool:
-    """Tell whether a merge train still waits for what has begun to be merged."""
-    if closed.gate == CHECKS_PENDING:
+def _keeps_its_place(
+    watched: Watched, found: PullRequestState, closed: GateVerdict, now: float
+) -> bool:
+    """Tell whether a merge train still waits for what has begun to be merged: for its checks, and
+    for what the forge has to compute about its head."""
+    computes = closed.gate == CONFLICTS and found.conflicts is None
+    if closed.gate == CHECKS_PENDING or computes:
         return _has_patience(watched, now)
     return closed.gate == TRAIN
 
@@ -118,6 +136,7 @@ def _view(
         writers=watched.writers,
         busy=busy,
         ahead=None if ahead is None else ahead.name,
+        given_up=watched.watch.refusal in watched.watch.causes,
     )
 
 
@@ -160,12 +179,33 @@ def merge_tried(state: SchedulerState, event: ev.MergeTried, now: float) -> None
             watched.due_at = now + settings.interval
             watched.waits_for = event.message
         case "refused":
-            _set_merging(state, watched, None)
-            pause = settings.interval * 2.0 ** min(watched.refused, 16)
-            watched.due_at = now + min(pause, settings.longest_interval)
-            watched.waits_for = f"the forge refuses to merge it: {event.message}"
+            _refused(state, watched, event.message, now)
         case "failed":
             watched.due_at = now + settings.interval
             watched.waits_for = f"the merge failed: {event.message}"
         case _:
             assert_never(event.outcome)
+
+
+def _refused(state: SchedulerState, watched: Watched, message: str, now: float) -> None:
+    """Try a merge again later, without a place in the train, and call for a person in the end."""
+    settings, watch = state.policy.reactions, replace(watched.watch, merging=None, updated=False)
+    watched.ready = False
+    pause = settings.interval * 2.0 ** min(watched.refused, 16)
+    watched.due_at = now + min(pause, settings.longest_interval)
+    watched.waits_for = f"its merge is refused: {message}"
+    if watched.refused >= MERGE_TRIES:
+        why = cut(" ".join(message.split()), REFUSAL_SHOWN)
+        body = (
+            f"Sortie has tried {watched.refused} times to merge this head, and was refused: {why}."
+            " A person is needed: merge it, or push to the branch"
+        )
+        body += "." if settings.commands is None else ", or say `/sortie retry`."
+        errands = (
+            LabelChange(add=(settings.needs_human_label,)),
+            PullRequestComment(body=body, key=f"{watch.pull_request.id}:{watch.refusal}"),
+        )
+        causes = (*watch.causes, watch.refusal)[-CAUSES_KEPT:]
+        watch = replace(watch, causes=causes, errands=(*watch.errands, *errands))
+        watched.due_at = now
+    record_watch(state, watched, watch)

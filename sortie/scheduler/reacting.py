@@ -26,7 +26,7 @@ from sortie.scheduler.holds import end_hold, hold
 from sortie.scheduler.merging import merge_if_ready, merge_is_wanted, without_merge
 from sortie.scheduler.reactions import Causes, call_for, causes_of, commands_in, rerun_key
 from sortie.scheduler.state import SchedulerState
-from sortie.scheduler.watch_records import reaction_ended, record_watch
+from sortie.scheduler.watch_records import forgiven, reaction_ended, record_watch
 from sortie.scheduler.watch_table import Watched
 
 RERUN_PATIENCE = 600.0
@@ -204,12 +204,3 @@ def _exhaust(state: SchedulerState, watched: Watched, kind: ReactionKind, now: f
         )
     )
     hold(state, watched.issue, HoldReason.REACTION_EXHAUSTED, detail, now)
-
-
-def forgiven(state: SchedulerState, watch: Watch) -> Watch:
-    """Return a watch with all its runs still to be had, and without the call for a person."""
-    errands = watch.errands
-    if watch.exhausted is not None:
-        label = state.policy.reactions.needs_human_label
-        errands = (*errands, LabelChange(remove=(label,)))
-    return replace(watch, runs={}, exhausted=None, errands=errands)

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from sortie import facts
 from sortie.model import Issue, PullRequest
-from sortie.model.watches import Errand, Reaction, Watch
+from sortie.model.watches import REFUSED, Errand, LabelChange, Reaction, Watch
 from sortie.scheduler import records as rec
 from sortie.scheduler.claims import Waiting
 from sortie.scheduler.state import SchedulerState
@@ -70,6 +70,17 @@ def leave(state: SchedulerState, issue: Issue) -> None:
     )
     watched.issue, watched.due_at, watched.ready = issue, 0.0, False
     record_watch(state, watched, replace(watched.watch, reaction=None, merging=None, over=reason))
+
+
+def forgiven(state: SchedulerState, watch: Watch) -> Watch:
+    """Return a watch with all its runs still to be had, its merge to be tried, and without the call
+    for a person."""
+    errands = watch.errands
+    causes = tuple(cause for cause in watch.causes if not cause.startswith(REFUSED))
+    if watch.exhausted is not None or causes != watch.causes:
+        label = state.policy.reactions.needs_human_label
+        errands = (*errands, LabelChange(remove=(label,)))
+    return replace(watch, causes=causes, runs={}, exhausted=None, errands=errands)
 
 
 def reaction_ended(

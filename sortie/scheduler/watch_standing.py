@@ -20,9 +20,10 @@ from sortie.scheduler.watch_table import Watched
 class WatchStage(StrEnum):
     """Who has to do something about a watched pull request, in the order in which they are shown.
 
-    ``needs_person``: its issue is held, or the agent has had all its runs; ``reaction``: a run that
-    answers what has happened is to come or under way; ``merging``: Sortie or the forge merges it;
-    ``watched``: something has to happen to it; ``ending``: it is over, and a last thing is done.
+    ``needs_person``: its issue is held, the agent has had all its runs, or the forge has refused
+    the merge until it was given up; ``reaction``: a run that answers what has happened is to come
+    or under way; ``merging``: Sortie or the forge merges it; ``watched``: something has to happen
+    to it; ``ending``: it is over, and a last thing is done.
     """
 
     NEEDS_PERSON = "needs_person"
@@ -87,7 +88,7 @@ def standing_of(watched: Watched, claim: Claim | None) -> WatchStanding:
     queued = watched.seen is not None and watched.seen.queued
     if watch.over is not None:
         stage = WatchStage.ENDING
-    elif held is not None or watch.exhausted is not None:
+    elif held is not None or watch.exhausted is not None or watch.refusal in watch.causes:
         stage = WatchStage.NEEDS_PERSON
     elif watch.reaction is not None:
         stage = WatchStage.REACTION

@@ -36,12 +36,13 @@ from sortie.scheduler.claims import WORKED, Held
 from sortie.scheduler.decisions import LookAtPullRequests
 from sortie.scheduler.errands import begin_errand
 from sortie.scheduler.holds import end_hold
-from sortie.scheduler.reacting import forgiven, obey, react
+from sortie.scheduler.reacting import obey, react
 from sortie.scheduler.state import SchedulerState
 from sortie.scheduler.watch_records import (
     end_watch,
     forget_former,
     forget_watch,
+    forgiven,
     look_backoff,
     reaction_ended,
     record_watch,

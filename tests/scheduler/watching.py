@@ -35,7 +35,7 @@ from sortie.scheduler import Decision, Memory
 from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev
 from sortie.scheduler.watch_standing import WatchStanding
-from tests.scheduler.driver import EPOCH, POLICY, Driver, issue, only, starts
+from tests.scheduler.driver import EPOCH, POLICY, Driver, issue, starts
 
 SETTINGS = ReactionsSettings(
     checks=ChecksReaction(max_runs=2),
@@ -89,6 +89,7 @@ class Watching:
         self.driver.put(*handed_off)
         self.writers = frozenset({"ann", "bob"})
         self.asked: list[do.RunErrand] = []
+        self.looks: list[do.LookAtPullRequests] = []
 
     def tell(self, event: ev.Event) -> list[Decision]:
         """Tell the scheduler of something, and answer what it asks the tracker."""
@@ -100,15 +101,15 @@ class Watching:
 
     def _noted(self, decided: list[Decision]) -> list[Decision]:
         self.asked += [decision for decision in decided if isinstance(decision, do.RunErrand)]
+        self.looks += [each for each in decided if isinstance(each, do.LookAtPullRequests)]
         return decided
 
     def look(self, *shown: PullRequestState, seconds: float = 900.0) -> list[Decision]:
         """Let time pass, have what is due looked at, and return all that was decided."""
         found = {IssueId(s.pull_request.branch.removeprefix("sortie/")): s for s in shown}
         decided = self.pass_time(seconds)
-        for look in only(decided, do.LookAtPullRequests):
-            assert isinstance(look, do.LookAtPullRequests)
-            decided += self.show(look, found)
+        while self.looks:
+            decided += self.show(self.looks.pop(0), found)
         return decided + self.pass_time()
 
     def show(
