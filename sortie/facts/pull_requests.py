@@ -90,8 +90,9 @@ class MergeAttempted(Fact, frozen=True, kw_only=True):
 
 @fact("errand.failed", "warning")
 class ErrandFailed(Fact, frozen=True, kw_only=True):
-    """What was to be done at a pull request, or to its issue, could not be done and is left;
-    ``errand`` is one of the words in ``sortie/model/watches.py``."""
+    """What was to be done at a pull request, or to its issue, could not be done and is left, though
+    a move of the issue is tried on; ``errand`` is one of the words in ``sortie/model/watches.py``.
+    """
 
     issue: Issue
     pull_request: str

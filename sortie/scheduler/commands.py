@@ -191,6 +191,8 @@ def retry(state: SchedulerState, name: str, now: float) -> Reply:
     claim = state.claims.find(issue.id)
     if reason := _not_retried(state, issue, claim, now):
         return Reply("conflict", f"{issue.identifier} cannot be retried: {reason}")
+    watched = state.watched(issue.id)
+    moves = watched is not None and watched.watch.over is not None  # elsewhere than handed off
     match claim:
         case Cleaning():
             state.claims[issue.id] = replace(claim, due_at=now, last_request=state.last_request)
@@ -198,7 +200,7 @@ def retry(state: SchedulerState, name: str, now: float) -> Reply:
         case HandingOff():
             state.hand_off(issue, claim.streak, now, tries=0, delay=0.0)
             return Reply("done", f"the handoff of {issue.identifier} is tried now")
-        case Held(reason=HoldReason.HANDOFF_FAILED) if state.policy.handoff_state:
+        case Held(reason=HoldReason.HANDOFF_FAILED) if state.policy.handoff_state and not moves:
             end_hold(state, claim, _RETRIED)
             state.hand_off(issue, Streak(), now, tries=0, delay=0.0)
             return Reply("done", f"the handoff of {issue.identifier} is tried now")
@@ -206,10 +208,9 @@ def retry(state: SchedulerState, name: str, now: float) -> Reply:
             end_hold(state, claim, _RETRIED)
         case _:
             pass
-    watched = state.watches.get(issue.id)
     if watched is not None and not state.is_active(issue):
         record_watch(state, watched, forgiven(state, watched.watch))
-        watched.due_at = now
+        watched.tries, watched.due_at = 0, now
         return Reply("done", f"pull request {watched.name} of {issue.identifier} is looked at now")
     state.wait(issue, Streak(), Trigger.OPERATOR, now, delay=0.0)
     return Reply("done", f"{issue.identifier} is due now{_but(state, issue, now)}")
@@ -219,7 +220,7 @@ def _not_retried(
     state: SchedulerState, issue: Issue, claim: Claim | None, now: float
 ) -> str | None:
     """Say why a retry is not possible, None where it is."""
-    watched = state.watches.get(issue.id)
+    watched = state.watched(issue.id)
     match claim:
         case None if watched is not None and watched.watch.refusal in watched.watch.causes:
             return None

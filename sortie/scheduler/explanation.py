@@ -72,7 +72,7 @@ def explain_issue(state: SchedulerState, name: str, now: float) -> Explanation |
         return unknown(state, name)
     claim = state.claims.find(issue.id)
     gates = explain(issue, state, now)
-    watched = state.watches.get(issue.id)
+    watched = state.watched(issue.id)
     watch = None if watched is None else explain_watch(state, watched, now)
     if claim is None and watch is not None and issue.id not in state.candidates:
         return _watched(issue, watch)

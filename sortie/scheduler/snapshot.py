@@ -141,7 +141,9 @@ def snapshot_of(state: SchedulerState, now: float) -> Snapshot:
         day=state.day,
         spent_today=state.ledger.today,
         day_spent=state.day_spent(),
-        watched=standings(state.watches.values(), state.claims),
+        watched=standings(state.watches.values(), state.claims)
+        if state.policy.reactions.on
+        else (),
     )
 
 

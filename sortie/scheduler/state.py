@@ -40,16 +40,12 @@ from sortie.scheduler.claims import (
     Waiting,
     Worked,
 )
-from sortie.scheduler.decisions import (
-    Decision,
-    HandOff,
-    StopWorker,
-)
+from sortie.scheduler.decisions import Decision, HandOff, StopWorker
 from sortie.scheduler.hosts import Hosts
 from sortie.scheduler.policy import Policy
 from sortie.scheduler.rules import NO_SLOT, order_key
 from sortie.scheduler.usage_limits import UsageLimits, agent_of
-from sortie.scheduler.watch_table import WatchTable
+from sortie.scheduler.watch_table import Watched, WatchTable
 from sortie.scheduler.workspace_index import WorkspaceIndex
 from sortie.scheduler.workspace_space import WorkspaceSpace
 
@@ -143,6 +139,10 @@ class SchedulerState:
         known |= {c.issue.id: c.issue for c in self.claims.values()}
         by_id = known.get(IssueId(name))
         return by_id or next((i for i in known.values() if i.identifier == name), None)
+
+    def watched(self, issue_id: IssueId) -> Watched | None:
+        """Return the watched pull request of an issue; None while all reactions are off."""
+        return self.watches.get(issue_id) if self.policy.reactions.on else None
 
     def is_active(self, issue: Issue) -> bool:
         """Tell whether an issue may be worked on: in an active state, or in the handoff state where

@@ -12,6 +12,8 @@ from sortie.scheduler.claims import Waiting
 from sortie.scheduler.state import SchedulerState
 from sortie.scheduler.watch_table import Watched
 
+DAY = 86_400.0
+
 
 def record_watch(state: SchedulerState, watched: Watched, watch: Watch) -> None:
     """Replace what is on record of a watched pull request."""
@@ -35,7 +37,7 @@ def forget_watch(state: SchedulerState, watched: Watched) -> None:
 
 def forget_former(state: SchedulerState, now: float) -> None:
     """Forget what was watched before, and was not opened again for as long as it was watched."""
-    before = state.epoch + now - 2 * state.policy.reactions.watch_days * 86_400.0
+    before = state.epoch + now - 2 * state.policy.reactions.watch_days * DAY
     for issue_id in [i for i, watch in state.former_watches.items() if watch.since < before]:
         del state.former_watches[issue_id]
         state.out.append(rec.ForgetWatch(issue_id=issue_id))
@@ -44,8 +46,7 @@ def forget_former(state: SchedulerState, now: float) -> None:
 def watch_of(state: SchedulerState, issue: Issue, request: PullRequest, now: float) -> Watch:
     """Return a new watch of an issue's pull request, which knows what was answered before, also in
     another one of the issue."""
-    live, former = state.watches.get(issue.id), state.former_watches.pop(issue.id, None)
-    before = former if live is None else live.watch
+    before = state.former_watches.pop(issue.id, None)
     new = Watch(pull_request=request, since=state.epoch + now)
     if before is None:
         return new
@@ -68,8 +69,16 @@ def leave(state: SchedulerState, issue: Issue) -> None:
             reason=reason,
         )
     )
+    if watched.watch.reaction is not None:
+        reaction_ended(state, watched, watched.watch.reaction, "dropped")
     watched.issue, watched.due_at, watched.ready = issue, 0.0, False
     record_watch(state, watched, replace(watched.watch, reaction=None, merging=None, over=reason))
+
+
+def is_expired(state: SchedulerState, watched: Watched, now: float) -> bool:
+    """Tell whether a pull request was watched for as long as any is."""
+    days = state.policy.reactions.watch_days
+    return state.epoch + now >= watched.watch.since + days * DAY
 
 
 def forgiven(state: SchedulerState, watch: Watch) -> Watch:

@@ -43,6 +43,7 @@ from sortie.scheduler.watch_records import (
     forget_former,
     forget_watch,
     forgiven,
+    is_expired,
     look_backoff,
     reaction_ended,
     record_watch,
@@ -56,8 +57,6 @@ STALE_FOR = 300.0
 ANSWER_SHOWN = 3000
 """Characters of an agent's answer in a reply."""
 
-DAY = 86_400.0
-
 
 def delivered(
     state: SchedulerState, issue: Issue, delivery: Delivery, report: RunReport, now: float
@@ -67,7 +66,10 @@ def delivered(
     watched = state.watches.get(issue.id)
     if request is None or not settings.on:
         return
-    if watched is None or watched.watch.pull_request.id != request.id:
+    if watched is not None and watched.watch.pull_request.id != request.id:
+        end_watch(state, watched, "left", f"{request.url} was opened for its issue", now)
+        watched = None
+    if watched is None:
         watch = watch_of(state, issue, request, now)
         watched = state.watches[issue.id] = Watched(
             issue=issue, watch=watch, due_at=now, interval=settings.interval
@@ -163,11 +165,10 @@ def seen(state: SchedulerState, event: ev.PullRequestsSeen, now: float) -> None:
 
 
 def _end_if_expired(state: SchedulerState, watched: Watched, now: float) -> bool:
-    """End a watch whose days are over, if nothing else has; tell whether it did."""
-    days = state.policy.reactions.watch_days
-    is_over = watched.watch.over is not None
-    if is_over or state.epoch + now < watched.watch.since + days * DAY:
+    """End a watch whose days are over, and tell whether they are."""
+    if not is_expired(state, watched, now):
         return False
+    days = state.policy.reactions.watch_days
     end_watch(state, watched, "expired", f"it was watched for {days} days", now)
     return True
 
@@ -247,7 +248,7 @@ def _over(
 ) -> None:
     """Do what is left to do for a pull request that was merged or closed."""
     settings, merged = state.policy.reactions, result == "merged"
-    errands: list[Errand] = []
+    errands: list[Errand] = list(watched.watch.errands)
     if merged and settings.merge is not None and settings.merge.delete_branch:
         errands.append(BranchDeletion())
     move = settings.merged if merged else settings.closed

@@ -4,23 +4,36 @@ from __future__ import annotations
 
 import pytest
 
+from sortie import facts
 from sortie.config.reactions import (
     ChecksReaction,
+    ReactionsSettings,
     ReviewReaction,
 )
+from sortie.model import Finish, Finished, HoldReason, IssueId, RunReport, Stage
+from sortie.model.deliveries import Delivery
 from sortie.model.pull_requests import (
     Note,
 )
 from sortie.model.watches import (
+    BranchDeletion,
+    IssueMove,
+    PullRequestComment,
+    Reaction,
     ReactionKind,
 )
-from tests.scheduler.driver import starts
+from sortie.scheduler import decisions as do
+from sortie.scheduler import events as ev
+from sortie.scheduler import records as rec
+from sortie.scheduler.claims import Held
+from tests.scheduler.driver import issue, only, starts
 from tests.scheduler.watching import (
     SETTINGS,
     Watching,
     check,
     merges,
     reacts,
+    request,
     stands,
     thread,
     watch,
@@ -108,3 +121,119 @@ def test_a_rerun_leaves_the_other_errands() -> None:
 
     words = [type(errand).__name__ for errand in watching.standings["a"].watch.errands]
     assert words == ["Acknowledgement", "LabelChange", "CheckRerun"]
+
+
+def test_the_last_look_at_a_finished_issue_comes_after_its_errands() -> None:
+    """So the branch of what was merged goes, also where an answer was still to be given."""
+    answer = PullRequestComment(body="Done.", key="k")
+    watching = Watching(watch("a", errands=(answer,)))
+    watching.driver.put(issue("a", "Done"))
+    watching.tell(ev.IssuesRefreshed(0, frozenset({IssueId("a")}), (issue("a", "Done"),)))
+    watching.errands()
+
+    merged = request("a", state="merged")
+    watching.look(stands("a", pull_request=merged))
+
+    assert watching.errands() == [BranchDeletion()]
+    assert watching.standings == {}
+
+
+def test_a_move_that_fails_is_made_by_a_retry() -> None:
+    """It stays to be done while the issue is held: a retry is one of it, not of the handoff."""
+    watching = Watching(watch("a"))
+    merged = request("a", state="merged")
+    watching.look(stands("a", pull_request=merged))
+    for _ in range(6):
+        watching.driver.now += 900.0
+        watching.errands(failed_move="no such state")
+    (held,) = watching.driver.scheduler.snapshot(watching.driver.now).claims.values()
+    assert isinstance(held, Held)
+    assert held.reason is HoldReason.HANDOFF_FAILED
+
+    decided = watching.tell(ev.RetryAsked("a", 1))
+
+    assert only(decided, do.HandOff) == []
+    assert watching.errands() == [IssueMove(state="Done")]
+    assert watching.standings == {}
+
+
+def test_a_reaction_whose_issue_is_finished_has_its_end_on_record() -> None:
+    """It is told as dropped."""
+    answered = Reaction(kinds=(ReactionKind.CHECKS,), causes=("x",), head="a1")
+    watching = Watching(watch("a", reaction=answered))
+    watching.driver.put(issue("a", "Done"))
+
+    done = (issue("a", "Done"),)
+    decided = watching.tell(ev.IssuesRefreshed(0, frozenset({IssueId("a")}), done))
+
+    (ended,) = only(decided, facts.ReactionEnded)
+    assert isinstance(ended, facts.ReactionEnded)
+    assert ended.result == "dropped"
+
+
+def test_another_pull_request_of_an_issue_ends_the_watch_of_the_former() -> None:
+    """The run that opened it was to answer what has happened to the former."""
+    watching = Watching(watch("a"))
+    asked = stands("a", checks=(check(1),))
+    (start,) = starts(watching.look(asked))
+    another = request("a", id="PR-new", number=9, head="a2")
+    delivery = Delivery(
+        branch="sortie/a",
+        base="main",
+        host="local",
+        stage=Stage.DELIVERED,
+        finish=Finish.DONE,
+        head="a2",
+        pull_request=another,
+    )
+    watching.tell(ev.DeliveryStepTaken(start.run_id, delivery))
+
+    report = RunReport(end=Finished(finish=Finish.DONE), turns=1)
+    decided = watching.tell(ev.WorkerExited(start.run_id, report))
+
+    kinds = (facts.ReactionEnded, facts.WatchEnded, facts.WatchBegan)
+    told = [fact for fact in decided if isinstance(fact, kinds)]
+    assert [type(fact) for fact in told] == list(kinds)
+    assert [getattr(fact, "result", None) for fact in told] == ["dropped", "left", None]
+    recorded = only(decided, rec.RecordWatch)[-1]
+    assert isinstance(recorded, rec.RecordWatch)
+    assert recorded.watch.pull_request == another
+    assert recorded.watch.causes == ("check:a1:1",)
+    assert not recorded.watch.former
+
+
+def test_nothing_is_watched_while_reactions_are_off() -> None:
+    """What is on record is not shown as if it were looked at, and a retry does not say so."""
+    watching = Watching(watch("a"), settings=ReactionsSettings())
+
+    assert watching.standings == {}
+    assert merges(watching.look(stands("a"))) == []
+
+
+def test_a_watch_ends_in_time_though_the_forge_cannot_be_asked() -> None:
+    """Where the settings name another forge, for example."""
+    watching = Watching(watch("a"))
+    for _ in range(15):
+        (look, *_) = only(watching.pass_time(86_400.0), do.LookAtPullRequests)
+        assert isinstance(look, do.LookAtPullRequests)
+        asked = frozenset(look.pull_requests)
+        watching.tell(ev.PullRequestsSeen(look.token, asked, {}, error="no such forge"))
+        if not watching.standings:
+            break
+
+    assert watching.standings == {}
+
+
+def test_an_errand_that_a_service_in_trouble_never_does_is_left() -> None:
+    """Nothing else of its pull request was done meanwhile."""
+    watching = Watching(watch("a", errands=(PullRequestComment(body="Done.", key="k"),)))
+    tries = 0
+    watching.pass_time()
+    while watching.asked:
+        ask, tries = watching.asked.pop(0), tries + 1
+        watching.tell(ev.ErrandDone(ask.issue.id, ask.token, "500", True))
+        watching.pass_time(900.0)
+        assert tries <= 100
+
+    assert tries == 100
+    assert merges(watching.look(stands("a"))) == ["a"]
