@@ -189,17 +189,22 @@ async def _done(
 
 async def _move(context: OrchestratorContext, issue: Issue, state: str) -> None:
     """Move an issue wherever it stands; one that is there already has its move completed."""
+    present = await _present(context, issue)
+    if same_state(present.state, state):
+        await context.tracker.complete_move(present)
+        return
+    await context.tracker.transition(present, state)
+
+
+async def _present(context: OrchestratorContext, issue: Issue) -> Issue:
+    """Return an issue as it stands now. Raises TrackerError where that is not known."""
     answer = await context.tracker.fetch_by_ids({issue.id})
     if issue.id in answer.failed:
         raise answer.failed[issue.id]
     if not answer.issues:
         kind = TrackerErrorKind.NOT_FOUND
         raise TrackerError(kind, f"the tracker does not know {issue.identifier}")
-    present = answer.issues[0]
-    if same_state(present.state, state):
-        await context.tracker.complete_move(present)
-        return
-    await context.tracker.transition(present, state)
+    return answer.issues[0]
 
 
 async def merge(context: OrchestratorContext, question: do.MergePullRequest, tell: Tell) -> None:
@@ -241,6 +246,10 @@ async def _merged(
         return "not_ready", closed.reason or ""
     if found.queued:
         return "queued", ""
+    present = await _present(context, question.issue)
+    handed_off = context.run_context_for(LOCAL).settings.tracker.handoff_state
+    if handed_off is None or not same_state(present.state, handed_off):
+        return "refused", f"its issue stands in {present.state}"
     if not found.has_queue and await forge.bring_up_to_date(request, question.head):
         return "updated", ""
     waits_for = first_closed_for_merge(replace(view, seen=replace(found, automatic=False)))

@@ -96,7 +96,9 @@ class WatchedDay:
             run_context_for=lambda _host: SimpleNamespace(
                 remote=SimpleNamespace(forge=self.forge),
                 redact=lambda text: text,
-                settings=SimpleNamespace(reactions=settings),
+                settings=SimpleNamespace(
+                    reactions=settings, tracker=SimpleNamespace(handoff_state="Review")
+                ),
             ),
             tracker=self,
             publish=self._hear,
