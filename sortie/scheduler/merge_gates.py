@@ -74,8 +74,11 @@ def _pending(view: MergeView) -> str | None:
         return None
     counted = _demanded(view)
     pending = [check.name for check in counted if check.state is CheckState.PENDING]
-    known = {check.name for check in view.seen.checks}
-    pending += [name for name in view.settings.require.checks if name not in known]
+    # What is named has to succeed; what else was skipped or cancelled keeps nothing back.
+    settled = {one.name for one in view.seen.checks if one.state is CheckState.SUCCESS}.union(
+        pending
+    )
+    pending += [name for name in view.settings.require.checks if name not in settled]
     if pending:
         return f"waited for: {_listed(pending)}"
     if not counted and view.head_age < view.settings.settle:

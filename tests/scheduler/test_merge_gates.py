@@ -114,6 +114,21 @@ def test_a_named_check_is_waited_for_before_it_is_there() -> None:
     assert verdict.reason == "waited for: build"
 
 
+@pytest.mark.parametrize("required", [True, False])
+def test_a_named_check_has_to_succeed(required: bool) -> None:
+    """One that was cancelled says nothing about the head, where the forge lets it pass as well."""
+    needs = MergeReaction(require=MergeRequirements(checks=("test",)))
+    cancelled = replace(GREEN, state=CheckState.NEUTRAL, required=required)
+    view = replace(VIEW, settings=needs, seen=replace(READY, checks=(cancelled,)))
+    again = replace(view, seen=replace(READY, checks=(cancelled, GREEN)))
+
+    verdict = first_closed_for_merge(view)
+
+    assert verdict is not None
+    assert verdict.reason == "waited for: test"
+    assert first_closed_for_merge(again) is None
+
+
 def test_an_old_head_without_checks_is_merged() -> None:
     """Where nothing checks anything."""
     bare = replace(READY, checks=())
