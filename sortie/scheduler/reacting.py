@@ -46,10 +46,13 @@ def obey(state: SchedulerState, watched: Watched, found: PullRequestState, now: 
         errands = (*watch.errands, Acknowledgement(note=command.note))
         watch = replace(watch, errands=errands)
         if command.word == "retry":
-            causes = tuple(cause for cause in causes if cause.startswith("comment:"))
+            pending = () if watch.reaction is None else watch.reaction.causes
+            causes = tuple(c for c in causes if c.startswith("comment:") or c in pending)
             watch = forgiven(state, watch)
             if isinstance(claim, Held):
                 end_hold(state, claim, f"{command.note.author} asked for a retry")
+                if watch.reaction is not None:  # the run that was held goes on
+                    state.wait(watched.issue, Streak(), Trigger.REACTION, now, delay=0.0)
         record_watch(state, watched, replace(watch, causes=causes[-CAUSES_KEPT:]))
         if command.word == "stop":
             stop(state, watched.issue.id, now)

@@ -237,3 +237,22 @@ def test_an_errand_that_a_service_in_trouble_never_does_is_left() -> None:
 
     assert tries == 100
     assert merges(watching.look(stands("a"))) == ["a"]
+
+
+def test_a_retry_by_comment_goes_on_with_what_a_held_run_was_asked() -> None:
+    """What somebody has asked for in a comment is not lost with the run."""
+    asked = Note(id="1", author="ann", body="/sortie fix the name")
+    pending = Reaction(
+        kinds=(ReactionKind.COMMANDS, ReactionKind.REVIEW),
+        causes=("comment:1", "review:7"),
+        head="a1",
+        comments=(asked,),
+    )
+    blocked = watch("a", reaction=pending, causes=pending.causes)
+    watching = Watching(blocked, held=HoldReason.AGENT_BLOCKED)
+    retry = Note(id="2", author="bob", body="/sortie retry")
+
+    decided = watching.look(stands("a", comments=(asked, retry)))
+
+    assert reacts(decided) == pending
+    assert set(pending.causes) <= set(watching.standings["a"].watch.causes)

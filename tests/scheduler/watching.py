@@ -16,7 +16,7 @@ from sortie.config.reactions import (
     ReactionsSettings,
     ReviewReaction,
 )
-from sortie.model import IssueId
+from sortie.model import HoldReason, IssueId
 from sortie.model.pull_requests import (
     CheckState,
     HeadCheck,
@@ -34,6 +34,7 @@ from sortie.model.watches import (
 from sortie.scheduler import Decision, Memory
 from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev
+from sortie.scheduler.claims import Held
 from sortie.scheduler.watch_standing import WatchStanding
 from tests.scheduler.driver import EPOCH, POLICY, Driver, issue, starts
 
@@ -80,12 +81,23 @@ def thread(name: str, *notes: Note, resolved: bool | None = False) -> ReviewThre
 class Watching:
     """A scheduler with watched pull requests, and a forge that shows what it is told to show."""
 
-    def __init__(self, *watches: Watch, settings: ReactionsSettings = SETTINGS) -> None:
+    def __init__(
+        self,
+        *watches: Watch,
+        settings: ReactionsSettings = SETTINGS,
+        held: HoldReason | None = None,
+    ) -> None:
         policy = replace(POLICY, reactions=settings, handoff_state="Review", has_repository=True)
         handed_off = [
             issue(watch.pull_request.branch.removeprefix("sortie/"), "Review") for watch in watches
         ]
-        self.driver = Driver(policy, Memory(watches=tuple(zip(handed_off, watches, strict=True))))
+        claims = tuple(
+            Held(issue=each, reason=held, detail="so", since=0.0)
+            for each in handed_off
+            if held is not None
+        )
+        known = tuple(zip(handed_off, watches, strict=True))
+        self.driver = Driver(policy, Memory(watches=known, claims=claims))
         self.driver.put(*handed_off)
         self.writers = frozenset({"ann", "bob"})
         self.asked: list[do.RunErrand] = []
