@@ -14,12 +14,7 @@ from sortie.scheduler import records as rec
 from sortie.store import RecordRefused
 from sortie.store.database import Database, Value
 from sortie.store.history_rows import activity_values, summary_values
-from sortie.store.rows import (
-    delivery_to_json,
-    issue_to_json,
-    streak_values,
-    watch_to_json,
-)
+from sortie.store.rows import delivery_to_json, issue_to_json, streak_values, watch_to_json
 
 _UNWRITABLE = (
     OverflowError,
@@ -29,6 +24,35 @@ _UNWRITABLE = (
     sqlite3.ProgrammingError,
 )
 """What says that the record is at fault, and not the disk."""
+
+_OfRun = (
+    rec.RecordRun
+    | rec.RecordWorkspace
+    | rec.RecordTurn
+    | rec.RecordSpending
+    | rec.RecordActivity
+    | rec.RecordProcess
+    | rec.RecordSession
+    | rec.RecordExit
+    | rec.RecordDelivery
+)
+"""Records of one run."""
+
+_OfIssue = (
+    rec.RecordRetry
+    | rec.ForgetRetry
+    | rec.RecordHold
+    | rec.ForgetHold
+    | rec.RecordHandoff
+    | rec.SettleDelivery
+    | rec.RecordWatch
+    | rec.ForgetWatch
+    | rec.RecordComment
+    | rec.ForgetComment
+    | rec.RecordCrash
+    | rec.ForgetCrashes
+)
+"""Records of what an issue waits for, or is known by."""
 
 
 def write(database: Database, records: Sequence[rec.Record], at: float, inherited: int) -> None:
@@ -48,6 +72,36 @@ def write(database: Database, records: Sequence[rec.Record], at: float, inherite
 
 
 def _write_one(database: Database, record: rec.Record, at: float, inherited: int) -> None:
+    if isinstance(record, _OfRun):
+        _write_of_run(database, record, at, inherited)
+        return
+    if isinstance(record, _OfIssue):
+        _write_of_issue(database, record, at)
+        return
+    match record:
+        case rec.RecordUnsaved(host=host, path=path):
+            database.change("set_workspace_unsaved", host=host, path=path, at=at)
+        case rec.ForgetWorkspace(host=host, path=path):
+            database.change("forget_sessions", host=host, path=path)
+            database.change("delete_workspace", host=host, path=path)
+        case rec.ResetBudget(issue_id=issue_id):
+            database.change("delete_sessions", issue_id=issue_id)
+            database.change("delete_spent", issue_id=issue_id)
+        case rec.RecordSessions(issue_id=issue_id, sessions=sessions):
+            database.change("upsert_sessions", issue_id=issue_id, sessions=sessions)
+        case rec.RecordLimit():
+            _replace_limit(database, record, at)
+        case rec.ForgetLimit(account=account):
+            database.change("delete_limit", account=account)
+        case rec.RecordDay(day=day):
+            database.change("set_day", day=day)
+        case rec.RecordPause(paused=paused):
+            database.change("set_paused", paused=int(paused))
+        case _:
+            assert_never(record)
+
+
+def _write_of_run(database: Database, record: _OfRun, at: float, inherited: int) -> None:
     match record:
         case rec.RecordRun():
             _insert_run(database, record, at)
@@ -60,31 +114,15 @@ def _write_one(database: Database, record: rec.Record, at: float, inherited: int
                 identifier=known.identifier,
                 path=known.path,
             )
-        case rec.RecordUnsaved(host=host, path=path):
-            database.change("set_workspace_unsaved", host=host, path=path, at=at)
-        case rec.ForgetWorkspace(host=host, path=path):
-            database.change("forget_sessions", host=host, path=path)
-            database.change("delete_workspace", host=host, path=path)
         case rec.RecordTurn(run_id=run_id, issue_id=issue_id, turn=turn, sessions=sessions):
             _update_run(database, record, "set_run_turns", run_id, turns=turn, at=at)
             database.change("upsert_sessions", issue_id=issue_id, sessions=sessions)
-        case rec.ResetBudget(issue_id=issue_id):
-            database.change("delete_sessions", issue_id=issue_id)
-            database.change("delete_spent", issue_id=issue_id)
         case rec.RecordSpending(run_id=run_id, spent=spent):
             amounts = {name: getattr(spent, name) for name in (*AMOUNTS, "tokens")}
             _update_run(database, record, "set_run_spent", run_id, **amounts, at=at)
         case rec.RecordActivity(run_id=run_id, activity=activity):
             values = activity_values(activity)
             _update_run(database, record, "set_run_activity", run_id, **values, at=at)
-        case rec.RecordSessions(issue_id=issue_id, sessions=sessions):
-            database.change("upsert_sessions", issue_id=issue_id, sessions=sessions)
-        case rec.RecordLimit():
-            _replace_limit(database, record, at)
-        case rec.ForgetLimit(account=account):
-            database.change("delete_limit", account=account)
-        case rec.RecordDay(day=day):
-            database.change("set_day", day=day)
         case rec.RecordProcess(run_id=run_id, process=process):
             started_at = process.started_at
             _update_run(
@@ -114,25 +152,12 @@ def _write_one(database: Database, record: rec.Record, at: float, inherited: int
             if record.diff is not None:
                 packed = zlib.compress(record.diff.encode("utf-8", "surrogatepass"))
                 database.change("replace_diff", run_id=run_id, diff=b85encode(packed).decode())
-        case rec.SettleDelivery(issue_id=issue_id):
-            database.change("settle_deliveries", run_id="", issue_id=issue_id)
-        case rec.RecordHandoff(issue=issue, state=state):
-            database.change(
-                "set_handed_off",
-                issue_id=issue.id,
-                identifier=issue.identifier,
-                state=state,
-                at=at,
-            )
-        case rec.RecordWatch(issue=issue, watch=watch):
-            database.change(
-                "replace_watch",
-                issue_id=issue.id,
-                issue=issue_to_json(issue),
-                watch=watch_to_json(watch),
-            )
-        case rec.ForgetWatch(issue_id=issue_id):
-            database.change("delete_watch", issue_id=issue_id)
+        case _:
+            assert_never(record)
+
+
+def _write_of_issue(database: Database, record: _OfIssue, at: float) -> None:
+    match record:
         case rec.RecordRetry():
             _replace_retry(database, record, at)
         case rec.ForgetRetry(issue_id=issue_id):
@@ -157,6 +182,21 @@ def _write_one(database: Database, record: rec.Record, at: float, inherited: int
             )
         case rec.ForgetHold(issue_id=issue_id):
             database.change("delete_hold", issue_id=issue_id)
+        case rec.RecordHandoff(issue=issue, state=state):
+            database.change(
+                "set_handed_off",
+                issue_id=issue.id,
+                identifier=issue.identifier,
+                state=state,
+                at=at,
+            )
+        case rec.SettleDelivery(issue_id=issue_id):
+            database.change("settle_deliveries", run_id="", issue_id=issue_id)
+        case rec.RecordWatch(issue=issue, watch=watch):
+            values = {"issue": issue_to_json(issue), "watch": watch_to_json(watch)}
+            database.change("replace_watch", issue_id=issue.id, **values)
+        case rec.ForgetWatch(issue_id=issue_id):
+            database.change("delete_watch", issue_id=issue_id)
         case rec.RecordComment(run_id=run_id, issue=issue, lifecycle=lifecycle, body=body):
             database.change(
                 "replace_comment",
@@ -171,8 +211,6 @@ def _write_one(database: Database, record: rec.Record, at: float, inherited: int
             database.change("count_crash", issue_id=issue.id, issue=issue_to_json(issue))
         case rec.ForgetCrashes(issue_id=issue_id):
             database.change("delete_crashes", issue_id=issue_id)
-        case rec.RecordPause(paused=paused):
-            database.change("set_paused", paused=int(paused))
         case _:
             assert_never(record)
 
