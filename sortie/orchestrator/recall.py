@@ -59,13 +59,7 @@ def recall(
             delay = adrift_delay(policy) if run.run_id in adrift else 0.0
             retry = _interrupted(run, policy, delay)
             records.append(retry)
-            claims[run.issue.id] = Waiting(
-                issue=retry.issue,
-                kind=retry.kind,
-                trigger=retry.trigger,
-                streak=retry.streak,
-                due_at=now + retry.delay,
-            )
+            claims[run.issue.id] = _waits(retry, now)
     for crash in recovered.crashes:
         if crash.times >= CRASHES_UNTIL_HELD:
             detail = _CRASHED.format(crash.times)
@@ -86,6 +80,16 @@ def recall(
         comments=recovered.comments,
     )
     return memory, tuple(records)
+
+
+def _waits(retry: rec.RecordRetry, now: float) -> Waiting:
+    return Waiting(
+        issue=retry.issue,
+        kind=retry.kind,
+        trigger=retry.trigger,
+        streak=retry.streak,
+        due_at=now + retry.delay,
+    )
 
 
 def _fault(issue: Issue, detail: str, now: float, *, baseline_final: bool) -> Held:

@@ -142,8 +142,8 @@ class Held(_Base, frozen=True, kw_only=True):
     """The issue is parked; ``issue`` is the baseline with which later reads are compared.
 
     While ``baseline_final`` is False the baseline may lack what the run itself wrote last, so the
-    next read of the issue replaces it. ``handoff_state`` is set where the issue is held because it
-    could not be moved to that state.
+    next read of the issue replaces it. ``handoff_state`` is the one in force where the issue is
+    held because it could not be moved, None elsewhere; another one ends such a hold.
     """
 
     reason: HoldReason

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from sortie.model import HoldReason, Issue, StopReason, Streak, Trigger
 from sortie.model.numbers import span
+from sortie.scheduler import events as ev
 from sortie.scheduler import records as rec
 from sortie.scheduler.claims import (
     Claim,
@@ -254,6 +255,36 @@ def _but(state: SchedulerState, issue: Issue, now: float) -> str:
     spent = spent_text(state, issue.id)
     reason = closed(FITNESS, issue, view) or spent or closed(ROOM, issue, view)
     return f", but {reason}" if reason else ""
+
+
+OperatorEvent = (
+    ev.PolicyChanged
+    | ev.RefreshRequested
+    | ev.PauseAsked
+    | ev.StopAsked
+    | ev.RetryAsked
+    | ev.ShutdownRequested
+)
+"""What an operator asks for."""
+
+
+def obey_operator(state: SchedulerState, event: OperatorEvent, now: float) -> None:
+    """Do what an operator asks for, and answer."""
+    match event:
+        case ev.PolicyChanged(policy):
+            change_policy(state, policy, now)
+        case ev.RefreshRequested(ask):
+            answer(state, ask, refresh(state, now))
+        case ev.PauseAsked(paused, ask):
+            answer(state, ask, pause(state, paused=paused))
+        case ev.StopAsked(name, ask):
+            answer(state, ask, stop(state, name, now))
+        case ev.RetryAsked(name, ask):
+            answer(state, ask, retry(state, name, now))
+        case ev.ShutdownRequested():
+            shut_down(state)
+        case _:
+            assert_never(event)
 
 
 def shut_down(state: SchedulerState) -> None:

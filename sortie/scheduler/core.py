@@ -15,15 +15,7 @@ from sortie.scheduler.budgets import Ledger
 from sortie.scheduler.candidates import GateVerdict
 from sortie.scheduler.claims import Cleaning, Departure, HandingOff, Held, Running, Waiting
 from sortie.scheduler.clean_ups import clean_again, cleaned, drop_reopened
-from sortie.scheduler.commands import (
-    answer,
-    change_policy,
-    pause,
-    refresh,
-    retry,
-    shut_down,
-    stop,
-)
+from sortie.scheduler.commands import OperatorEvent, obey_operator
 from sortie.scheduler.decisions import Decision, Poll
 from sortie.scheduler.dispatch import dispatch, note_candidates
 from sortie.scheduler.errands import errand_done
@@ -35,7 +27,13 @@ from sortie.scheduler.holds import program_appeared
 from sortie.scheduler.memory import Memory
 from sortie.scheduler.merging import merge_tried
 from sortie.scheduler.policy import Policy
-from sortie.scheduler.progress import host_reached, pause_host, progressed, workspaces_measured
+from sortie.scheduler.progress import (
+    WorkerReport,
+    host_reached,
+    pause_host,
+    progressed,
+    workspaces_measured,
+)
 from sortie.scheduler.reconcile import (
     confirm_missing,
     confirm_missing_at,
@@ -172,17 +170,19 @@ class Scheduler:
 
     def _apply(self, event: ev.Event, now: float) -> None:
         state = self._state
+        if isinstance(event, OperatorEvent):
+            obey_operator(state, event, now)
+            if isinstance(event, ev.RefreshRequested | ev.RetryAsked):
+                self._on_time(now)
+            return
+        if isinstance(event, WorkerReport):
+            progressed(state, event, now)
+            return
         match event:
             case ev.TimePassed():
                 self._on_time(now)
-            case ev.CandidatesFetched(issues, hindrance, shortage):
-                self._poll_answered(now)
-                state.skipped = state.poll_error = None
-                state.tracker_answered(now)
-                if state.hindrance is not None and hindrance is None:
-                    program_appeared(state)
-                state.hindrance, state.shortage = hindrance, shortage
-                note_candidates(state, issues)
+            case ev.CandidatesFetched():
+                self._candidates_fetched(event, now)
             case ev.PollFailed(error, skipped):
                 self._poll_answered(now)
                 state.poll_error = error
@@ -196,16 +196,6 @@ class Scheduler:
                 workspaces_measured(state, host, sizes)
             case ev.IssuesRefreshed():
                 refreshed(state, event, now)
-            case (
-                ev.IssueMoved()
-                | ev.WorkspaceMade()
-                | ev.TurnStarted()
-                | ev.ProcessLaunched()
-                | ev.AgentSessionKnown()
-                | ev.AgentActed()
-                | ev.DeliveryStepTaken()
-            ):
-                progressed(state, event, now)
             case ev.SpendingReported():
                 agent_used(state, event, now)
             case ev.UsageLimitMet():
@@ -224,18 +214,6 @@ class Scheduler:
                 errand_done(state, event, now)
             case ev.MergeTried():
                 merge_tried(state, event, now)
-            case ev.PolicyChanged(policy):
-                change_policy(state, policy, now)
-            case ev.RefreshRequested(ask):
-                answer(state, ask, refresh(state, now))
-                self._on_time(now)
-            case ev.PauseAsked(paused, ask):
-                answer(state, ask, pause(state, paused=paused))
-            case ev.StopAsked(name, ask):
-                answer(state, ask, stop(state, name, now))
-            case ev.RetryAsked(name, ask):
-                answer(state, ask, retry(state, name, now))
-                self._on_time(now)
             case ev.HostTroubled(host, message):
                 pause_host(state, host, message, now)
             case ev.HostReached(host):
@@ -245,10 +223,18 @@ class Scheduler:
                 state.dispatch_needed = True
             case ev.DayBegan():
                 begin_day(state, event, now)
-            case ev.ShutdownRequested():
-                shut_down(state)
             case _:
                 assert_never(event)
+
+    def _candidates_fetched(self, event: ev.CandidatesFetched, now: float) -> None:
+        state = self._state
+        self._poll_answered(now)
+        state.skipped = state.poll_error = None
+        state.tracker_answered(now)
+        if state.hindrance is not None and event.hindrance is None:
+            program_appeared(state)
+        state.hindrance, state.shortage = event.hindrance, event.shortage
+        note_candidates(state, event.issues)
 
     def _poll_answered(self, now: float) -> None:
         state = self._state

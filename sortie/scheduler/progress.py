@@ -16,18 +16,19 @@ from sortie.scheduler.holds import program_appeared
 from sortie.scheduler.spending import probe_worked
 from sortie.scheduler.state import SchedulerState
 
-
-def progressed(
-    state: SchedulerState,
-    event: ev.IssueMoved
+WorkerReport = (
+    ev.IssueMoved
     | ev.WorkspaceMade
     | ev.TurnStarted
     | ev.ProcessLaunched
     | ev.AgentSessionKnown
     | ev.AgentActed
-    | ev.DeliveryStepTaken,
-    now: float,
-) -> None:
+    | ev.DeliveryStepTaken
+)
+"""What a worker reports of its run, but for its end."""
+
+
+def progressed(state: SchedulerState, event: WorkerReport, now: float) -> None:
     """Take in a worker's report; one of a run whose claim is over changes nothing."""
     claim = state.claims.worked_by(event.run_id)
     if claim is None:

@@ -43,10 +43,7 @@ class RecordRun(Struct, frozen=True, kw_only=True):
 
 
 class RecordWorkspace(Struct, frozen=True, kw_only=True):
-    """A run has its workspace; it is known until ForgetWorkspace.
-
-    A directory belongs to one issue: the one that had it last.
-    """
+    """A run has its workspace, known until ForgetWorkspace, of the issue that had it last."""
 
     run_id: RunId
     workspace: KnownWorkspace
@@ -78,8 +75,7 @@ class RecordTurn(Struct, frozen=True, kw_only=True):
 
 
 class ResetBudget(Struct, frozen=True, kw_only=True):
-    """What counts against an issue's limits begins anew: the number of its runs in which a turn
-    started, and what they have used."""
+    """What counts against an issue's limits begins anew: its runs, and what they have used."""
 
     issue_id: IssueId
 
@@ -216,7 +212,7 @@ class RecordHold(Struct, frozen=True, kw_only=True):
     """An issue is held; replaces the issue's earlier hold. ``issue`` is the baseline against
     which a change of content or state is seen; until ``baseline_final`` the next read of the issue
     replaces it. ``again``: where it is held already, only the baseline becomes another.
-    ``handoff_state`` is the state that it could not be moved to, where that is why."""
+    ``handoff_state`` is the one in force where the issue could not be moved, and that is why."""
 
     issue: Issue
     reason: HoldReason
