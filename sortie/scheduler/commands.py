@@ -211,7 +211,7 @@ def retry(state: SchedulerState, name: str, now: float) -> Reply:
             pass
     if watched is not None and not state.is_active(issue):
         record_watch(state, watched, forgiven(state, watched.watch))
-        watched.tries, watched.due_at = 0, now
+        watched.tries, watched.refused, watched.due_at = 0, 0, now
         return Reply("done", f"pull request {watched.name} of {issue.identifier} is looked at now")
     state.wait(issue, Streak(), Trigger.OPERATOR, now, delay=0.0)
     return Reply("done", f"{issue.identifier} is due now{_but(state, issue, now)}")

@@ -48,7 +48,7 @@ def obey(state: SchedulerState, watched: Watched, found: PullRequestState, now: 
         if command.word == "retry":
             pending = () if watch.reaction is None else watch.reaction.causes
             causes = tuple(c for c in causes if c.startswith("comment:") or c in pending)
-            watch = forgiven(state, watch)
+            watch, watched.refused = forgiven(state, watch), 0
             if isinstance(claim, Held):
                 end_hold(state, claim, f"{command.note.author} asked for a retry")
                 if watch.reaction is not None:  # the run that was held goes on

@@ -61,8 +61,11 @@ def test_a_merge_that_is_refused_again_and_again_is_left_to_a_person() -> None:
 @pytest.mark.parametrize("by", ["comment", "operator"])
 def test_a_retry_has_a_refused_merge_tried_again(by: str) -> None:
     """As it does everything else that was given up; nobody needs to be called for any more."""
-    watching = Watching(watch("a", causes=("refused:a1",)))
+    watching = Watching(watch("a"))
     shown = stands("a")
+    for _ in range(5):
+        tried(watching, watching.look(shown), "refused")
+    watching.errands()
     assert merges(watching.look(shown)) == []
 
     if by == "operator":
@@ -73,7 +76,17 @@ def test_a_retry_has_a_refused_merge_tried_again(by: str) -> None:
     errands = watching.errands()
 
     assert errands[-1] == LabelChange(remove=("needs-human",))
+    tried(watching, watching.look(shown), "refused")
+    assert watching.standings["a"].stage is WatchStage.WATCHED
     assert merges(watching.look(shown)) == ["a"]
+
+
+def test_a_head_that_was_given_up_is_so_after_a_restart() -> None:
+    """The person who was called for is called for still."""
+    watching = Watching(watch("a", causes=("refused:a1",)))
+
+    assert merges(watching.look(stands("a"))) == []
+    assert watching.standings["a"].stage is WatchStage.NEEDS_PERSON
 
 
 def test_a_refused_merge_keeps_no_other_from_its_own() -> None:
