@@ -15,11 +15,15 @@ from sortie.transports.ssh.asyncio_thread import open_asyncio_thread
 from sortie.transports.ssh.connection_pool import ConnectionPool
 from sortie.transports.ssh.transport import SshTransport
 from tests.contract.transport.launching import Launch
+from tests.skipped import FULL
 from tests.transports.endings import WAYS, local_transport
 from tests.transports.leftovers import foreign_children, holders
 from tests.transports.ssh.sshd import Keys, Sshd, requires_sshd, sshd_running
 
 _ISOLATION = {"ssh": Isolation.NONE, "ssh-pid-namespace": Isolation.PID_NAMESPACE}
+_ALIKE = frozenset({"cgroups", "ssh-pid-namespace"})
+"""Ways that differ from the others in how processes end, which git's scripts have little to do
+with."""
 
 
 @pytest.fixture(
@@ -35,6 +39,9 @@ def remote(
     A module's tests run on the one and then on the other: what ends late behind the sshd would
     come to us as children nobody knows, in the middle of a test that looks for such.
     """
+    is_of_repositories = request.module.__name__.rpartition(".")[2].startswith("test_repository")
+    if is_of_repositories and request.param in _ALIKE and not request.config.getoption("--full"):
+        pytest.skip(FULL)
     if request.param not in _ISOLATION:
         yield request.param, None
         return
