@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from shutil import rmtree
@@ -105,7 +105,9 @@ def measure_costs(megabytes: float, files: int, workspaces: int) -> Costs:
             trio.run(repository.fetch, NOBODY, ENV)
         ours, theirs = [], []
         for number in range(workspaces):
+            _settle(Path(repository.mirror))
             ours.append(_ours(repository, root / f"T-{number}"))
+            _settle(Path(repository.mirror), bare)
             theirs.append(_theirs(repository.mirror, bare, place / f"B-{number}"))
         copies = tuple(_copies(repository, root / "T-last"))
         return Costs(
@@ -158,6 +160,21 @@ def _cost(seconds: float, path: Path) -> Cost:
     cost = Cost(seconds=seconds, git=bytes_in(path / ".git"), files=bytes_in(path, ".git"))
     rmtree(path)
     return cost
+
+
+def _settle(*repositories: Path) -> None:
+    """Have the disk written what came before, and memory hold the packs of these alone.
+
+    Else a workspace pays for the memory that those before it have filled with files. Only root may
+    empty the cache; without that the numbers are larger.
+    """
+    os.sync()
+    with suppress(OSError):
+        Path("/proc/sys/vm/drop_caches").write_text("3")
+    for pack in (pack for each in repositories for pack in each.glob("objects/pack/*")):
+        with pack.open("rb") as file:
+            while file.read(1 << 20):
+                pass
 
 
 @contextmanager
