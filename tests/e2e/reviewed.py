@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import random
+import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import trio
 
+from tests.e2e.conftest import Start
 from tests.e2e.place import Place
 from tests.e2e.remote import SIMULATOR
 from tests.forges.nouns import Request
 from tests.forges.service import PATH, TOKEN, ForgeService, forge_server
 from tests.workspaces.git_http import git_server
 from tests.workspaces.remotes import commit, git, make_remote
+
+Steps = tuple[tuple[str, dict[str, Any]], ...]
+"""Lines of a daemon's log: the event and some of its fields."""
 
 PROMPT = "{{ issue.identifier }}\n"
 AGENT = """\
@@ -136,6 +143,20 @@ class Reviewed:
     def approve(self, name: str) -> None:
         """Approve as a person with the right to it, with a check that has succeeded."""
         self.service.review(self.request(name).number, "ann", "approved")
+
+
+async def killed_at(start: Start, steps: Steps, kills: int) -> None:
+    """Kill so many daemons, each a moment after a line of its log, in an order by chance."""
+    luck = random.Random(kills)
+    order = [steps[number % len(steps)] for number in range(kills)]
+    luck.shuffle(order)
+    for event, fields in order:
+        async with start(FORGE_TOKEN=TOKEN) as daemon:
+            with trio.move_on_after(10):
+                await daemon.line(event, **fields)
+                await trio.sleep(luck.choice((0.0, 0.0, 0.02, 0.1)))
+            daemon.signal(signal.SIGKILL)
+            await daemon.exit_code()
 
 
 def _holds(what: Callable[[], object]) -> bool:

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import random
-import signal
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 import trio
 
 from tests.e2e.conftest import Start
 from tests.e2e.place import Place
-from tests.e2e.reviewed import Reviewed, reviewed_place
+from tests.e2e.reviewed import Reviewed, Steps, killed_at, reviewed_place
 from tests.forges.service import ONE_KIND, TOKEN
 from tests.workspaces.remotes import git
 
 NAMES = [f"T-{number}" for number in range(1, 6)]
-STEPS: tuple[tuple[str, dict[str, Any]], ...] = (
+STEPS: Steps = (
     ("merge.attempted", {"result": "updated"}),
     ("merge.attempted", {"result": "merged"}),
     ("watch.ended", {"result": "merged"}),
@@ -79,21 +76,12 @@ async def test_a_train_of_a_daemon_that_is_killed(
     reviewed: Reviewed, start: Start, kills: int
 ) -> None:
     """At whatever step of a merge: nothing is merged twice, nor with another base than checked."""
-    luck = random.Random(kills)
-    steps = [STEPS[number % len(STEPS)] for number in range(kills)]
-    luck.shuffle(steps)
     async with start(FORGE_TOKEN=TOKEN):
         await opened(reviewed)
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(reviewed.merged, NAMES, 600)
-        for event, fields in steps:
-            async with start(FORGE_TOKEN=TOKEN) as daemon:
-                with trio.move_on_after(10):
-                    await daemon.line(event, **fields)
-                    await trio.sleep(luck.choice((0.0, 0.0, 0.02, 0.1)))
-                daemon.signal(signal.SIGKILL)
-                await daemon.exit_code()
+        await killed_at(start, STEPS, kills)
         async with start(FORGE_TOKEN=TOKEN) as daemon:
             await daemon.line("daemon.started")  # all may be done by now
             await reviewed.merged(NAMES)

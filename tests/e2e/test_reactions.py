@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import random
-import signal
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 import trio
 
 from tests.e2e.conftest import Start
 from tests.e2e.place import Place
-from tests.e2e.reviewed import Reviewed, reviewed_place
+from tests.e2e.reviewed import Reviewed, Steps, killed_at, reviewed_place
 from tests.forges.nouns import Request
 from tests.forges.service import ONE_KIND, TOKEN
 from tests.workspaces.remotes import git
@@ -137,7 +134,7 @@ async def test_enough_runs_are_enough(reviewed: Reviewed, start: Start) -> None:
         await reviewed.until(lambda: "needs-human" not in request.labels)
 
 
-STEPS: tuple[tuple[str, dict[str, Any]], ...] = (
+STEPS: Steps = (
     ("watch.began", {}),
     ("reaction.planned", {}),
     ("delivery.advanced", {"stage": "proven"}),
@@ -157,9 +154,6 @@ async def test_a_kill_at_any_step_answers_nothing_twice(
     reviewed: Reviewed, start: Start, kills: int
 ) -> None:
     """One pull request, one reply in each thread, one merge; and the story has its end."""
-    luck = random.Random(kills)
-    steps = [STEPS[number % len(STEPS)] for number in range(kills)]
-    luck.shuffle(steps)
     reviewed.place.add_issue("T-1")
     told = trio.Event()
 
@@ -169,13 +163,7 @@ async def test_a_kill_at_any_step_answers_nothing_twice(
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(tell_it)
-        for event, fields in steps:
-            async with start(FORGE_TOKEN=TOKEN) as daemon:
-                with trio.move_on_after(10):
-                    await daemon.line(event, **fields)
-                    await trio.sleep(luck.choice((0.0, 0.0, 0.02, 0.1)))
-                daemon.signal(signal.SIGKILL)
-                await daemon.exit_code()
+        await killed_at(start, STEPS, kills)
         async with start(FORGE_TOKEN=TOKEN) as daemon:
             await daemon.line("daemon.started")  # all may be done by now
             with trio.fail_after(240):
