@@ -13,12 +13,12 @@ from sortie.config.block import Block
 from sortie.config.blocks import decode_block
 from sortie.config.context import DecodeContext
 from sortie.config.fields import sections_of
+from sortie.config.findings import all_findings
 from sortie.config.limits import drop_useless_limits
 from sortie.config.messages import describe, misspelt, nearest
 from sortie.config.overrides import overlay
 from sortie.config.report import Finding, Report
-from sortie.config.review_rules import review_findings
-from sortie.config.rules import all_findings
+from sortie.config.review_findings import review_findings
 from sortie.config.schemas import BlockSchema, Schemas
 from sortie.config.settings import (
     AgentSettings,

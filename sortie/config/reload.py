@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sortie.config.rules import TRACKER_KEYS
+from sortie.config.findings import TRACKER_KEYS
 from sortie.config.settings import Settings
 from sortie.config.values import Frozen
 

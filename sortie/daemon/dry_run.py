@@ -30,7 +30,7 @@ from sortie.orchestrator.recovery import let_go
 from sortie.scheduler import Memory, Policy, Scheduler, policy_of, run_ids
 from sortie.scheduler import events as ev
 from sortie.scheduler.claims import Claim, Rechecking, Running
-from sortie.scheduler.rules import order_key
+from sortie.scheduler.timing import order_key
 from sortie.store.readonly import read_state
 from sortie.telemetry.log import LogSink, configure
 from sortie.trackers import Tracker

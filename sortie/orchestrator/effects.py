@@ -25,7 +25,7 @@ from sortie.resources import shortage_behind
 from sortie.scheduler import Event
 from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev
-from sortie.scheduler.rules import SHORTAGE_DELAY
+from sortie.scheduler.timing import SHORTAGE_DELAY
 from sortie.telemetry import facts
 from sortie.trackers import Tracker
 from sortie.transports.rank import ranked

@@ -11,7 +11,7 @@ from sortie.scheduler import Memory, Policy, Record
 from sortie.scheduler import records as rec
 from sortie.scheduler.claims import HandingOff, Held, Waiting
 from sortie.scheduler.holds import record_of
-from sortie.scheduler.rules import CRASHES_UNTIL_HELD, adrift_delay, after_interruption
+from sortie.scheduler.timing import CRASHES_UNTIL_HELD, adrift_delay, after_interruption
 from sortie.scheduler.usage_limits import UsageLimit
 from sortie.store import (
     Recovered,

@@ -13,7 +13,7 @@ from operator import attrgetter
 from msgspec import Struct
 
 from sortie.model import Issue, IssueId
-from sortie.scheduler.rules import OrderKey
+from sortie.scheduler.timing import OrderKey
 
 Place = tuple[OrderKey, IssueId]
 """Where an issue stands among those to be served: smaller is served first."""

@@ -30,7 +30,7 @@ from sortie.scheduler.claims import (
     Waiting,
     Worked,
 )
-from sortie.scheduler.rules import order_key
+from sortie.scheduler.timing import order_key
 
 Share = tuple[str, tuple[str, ...]]
 """What one run occupies: a slot on a host, and a slot in each of these states."""

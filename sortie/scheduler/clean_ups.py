@@ -10,8 +10,8 @@ from sortie.scheduler import records as rec
 from sortie.scheduler.claims import Cleaning
 from sortie.scheduler.decisions import CleanWorkspace
 from sortie.scheduler.events import WorkspaceCleaned
-from sortie.scheduler.rules import backoff, kept_delay
 from sortie.scheduler.state import SchedulerState
+from sortie.scheduler.timing import backoff, kept_delay
 from sortie.scheduler.watch_records import leave
 
 

@@ -29,9 +29,9 @@ from sortie.scheduler.gate_view import view_of
 from sortie.scheduler.gates import FITNESS, ROOM, closed, spent_text
 from sortie.scheduler.holds import end_hold, ended_by_reload, hold, record_of
 from sortie.scheduler.policy import Policy
-from sortie.scheduler.rules import STOPPED
 from sortie.scheduler.spending import stop_if_spent
 from sortie.scheduler.state import SchedulerState
+from sortie.scheduler.timing import STOPPED
 from sortie.scheduler.watch_records import forgiven, record_watch
 
 _RETRIED = "an operator asked for a retry"

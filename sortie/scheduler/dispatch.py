@@ -39,8 +39,8 @@ from sortie.scheduler.gates import (
     spent_text,
 )
 from sortie.scheduler.holds import hold_for_budget
-from sortie.scheduler.rules import UNANSWERED_PAUSE, order_key
 from sortie.scheduler.state import SchedulerState
+from sortie.scheduler.timing import UNANSWERED_PAUSE, order_key
 
 
 def note_candidates(state: SchedulerState, issues: tuple[Issue, ...]) -> None:

@@ -27,7 +27,9 @@ from sortie.scheduler.events import WorkerExited
 from sortie.scheduler.handoffs import drop_promise, keep_promise
 from sortie.scheduler.holds import hold, hold_for_budget
 from sortie.scheduler.progress import pause_host
-from sortie.scheduler.rules import (
+from sortie.scheduler.spending import probe_ended, run_ended
+from sortie.scheduler.state import SchedulerState
+from sortie.scheduler.timing import (
     OCCUPIED_DELAY,
     SHORTAGE_DELAY,
     adrift_delay,
@@ -39,8 +41,6 @@ from sortie.scheduler.rules import (
     held_at_once,
     trigger_of,
 )
-from sortie.scheduler.spending import probe_ended, run_ended
-from sortie.scheduler.state import SchedulerState
 from sortie.scheduler.watching import delivered
 
 HOLD_WORDS_LIMIT = 1000

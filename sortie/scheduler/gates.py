@@ -20,8 +20,8 @@ from sortie.scheduler.claims import (
 )
 from sortie.scheduler.gate_view import View, view_of
 from sortie.scheduler.hosts import HOST_WAIT_LIMIT
-from sortie.scheduler.rules import NO_SLOT
 from sortie.scheduler.state import SchedulerState
+from sortie.scheduler.timing import NO_SLOT
 
 SPENT = "it had all its sessions"
 

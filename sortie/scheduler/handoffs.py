@@ -14,12 +14,12 @@ from sortie.scheduler import records as rec
 from sortie.scheduler.claims import HandingOff, Held
 from sortie.scheduler.events import TransitionAnswered
 from sortie.scheduler.holds import hold, park, record_of
-from sortie.scheduler.rules import (
+from sortie.scheduler.state import SchedulerState
+from sortie.scheduler.timing import (
     HANDOFF_TRIES,
     STOPPED,
     backoff,
 )
-from sortie.scheduler.state import SchedulerState
 
 _HANDOFF_HOPELESS = frozenset({TrackerErrorKind.NOT_FOUND, TrackerErrorKind.PERMISSION})
 

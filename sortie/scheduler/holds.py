@@ -15,8 +15,8 @@ from sortie.scheduler.claims import Held
 from sortie.scheduler.decisions import Refresh
 from sortie.scheduler.policy import Policy
 from sortie.scheduler.records import ForgetHold, RecordHold
-from sortie.scheduler.rules import CONFIGURATION_HOLDS
 from sortie.scheduler.state import SchedulerState
+from sortie.scheduler.timing import CONFIGURATION_HOLDS
 
 _FOUND = "the agent's program is found"
 

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from sortie.model import LOCAL
 from sortie.scheduler.policy import Policy
-from sortie.scheduler.rules import backoff
+from sortie.scheduler.timing import backoff
 
 HOST_WAIT_LIMIT = 600.0
 """Seconds of trouble after which a host's issues go elsewhere, without their workspaces."""

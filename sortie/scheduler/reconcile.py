@@ -26,12 +26,12 @@ from sortie.scheduler.decisions import Refresh
 from sortie.scheduler.dispatch import rechecked
 from sortie.scheduler.events import IssuesRefreshed
 from sortie.scheduler.holds import end_hold, set_baseline
-from sortie.scheduler.rules import (
+from sortie.scheduler.state import SchedulerState
+from sortie.scheduler.timing import (
     MISSING_CONFIRMED_AFTER,
     WORKSPACE_CHECK_INTERVAL,
     hold_ended_by,
 )
-from sortie.scheduler.state import SchedulerState
 
 
 def reconcile(state: SchedulerState, now: float) -> None:

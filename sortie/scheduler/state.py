@@ -43,7 +43,7 @@ from sortie.scheduler.claims import (
 from sortie.scheduler.decisions import Decision, HandOff, StopWorker
 from sortie.scheduler.hosts import Hosts
 from sortie.scheduler.policy import Policy
-from sortie.scheduler.rules import NO_SLOT, order_key
+from sortie.scheduler.timing import NO_SLOT, order_key
 from sortie.scheduler.usage_limits import UsageLimits, agent_of
 from sortie.scheduler.watch_table import Watched, WatchTable
 from sortie.scheduler.workspace_index import WorkspaceIndex

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from sortie.model import RunId
 from sortie.model.times import rfc3339
-from sortie.scheduler.rules import LONGEST_LIMIT, PROBE_TRUST, limit_backoff
+from sortie.scheduler.timing import LONGEST_LIMIT, PROBE_TRUST, limit_backoff
 
 
 class UsageLimit(Struct, frozen=True, kw_only=True):

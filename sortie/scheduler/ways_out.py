@@ -5,7 +5,7 @@ from __future__ import annotations
 from sortie.model import HoldReason
 from sortie.scheduler.claims import Claim, HandingOff, Held, Running, Starting, Waiting
 from sortie.scheduler.policy import Policy
-from sortie.scheduler.rules import CONFIGURATION_HOLDS
+from sortie.scheduler.timing import CONFIGURATION_HOLDS
 
 STATE_CHANGE = "a change of its state in the tracker"
 _CONTENT_CHANGE = "a change of its content in the tracker (title, description, labels; no comment)"

@@ -15,7 +15,7 @@ from sortie.orchestrator.effects import hand_off, poll, refresh
 from sortie.scheduler import Event
 from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev
-from sortie.scheduler.rules import SHORTAGE_DELAY
+from sortie.scheduler.timing import SHORTAGE_DELAY
 from sortie.telemetry import facts
 from sortie.trackers import IssuesRead
 from tests.orchestrator.world import World

@@ -23,8 +23,8 @@ from sortie.scheduler.claims import (
 from sortie.scheduler.gate_view import view_of
 from sortie.scheduler.gates import FITNESS, first_closed
 from sortie.scheduler.policy import Policy
-from sortie.scheduler.rules import OrderKey, order_key
 from sortie.scheduler.state import SchedulerState
+from sortie.scheduler.timing import OrderKey, order_key
 
 
 def load_of(claims: Mapping[IssueId, Claim], policy: Policy) -> Load:

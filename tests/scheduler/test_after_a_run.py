@@ -23,7 +23,7 @@ from sortie.model import (
 from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev
 from sortie.scheduler import records as rec
-from sortie.scheduler.rules import SHORTAGE_DELAY
+from sortie.scheduler.timing import SHORTAGE_DELAY
 from tests.scheduler.driver import POLICY, Driver, issue, only, starts
 
 PORT_EXIT = Failed(kind=ErrorKind.PORT_EXIT, message="it broke")

@@ -6,8 +6,8 @@ from msgspec.structs import replace
 
 from sortie.model import Blocker
 from sortie.scheduler import Backlog
-from sortie.scheduler.rules import NO_SLOT
 from sortie.scheduler.snapshot import BacklogIssue
+from sortie.scheduler.timing import NO_SLOT
 from tests.scheduler.driver import POLICY, Driver, issue
 
 

@@ -20,7 +20,7 @@ from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev
 from sortie.scheduler import records as rec
 from sortie.scheduler.clean_ups import finish
-from sortie.scheduler.rules import order_key
+from sortie.scheduler.timing import order_key
 from tests.scheduler.driver import issue, only, starts
 from tests.scheduler.lives import A, Lives
 from tests.scheduler.poison import Bug, fails_on_poison, poison, polled

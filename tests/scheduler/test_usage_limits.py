@@ -14,7 +14,7 @@ from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev
 from sortie.scheduler import records as rec
 from sortie.scheduler.claims import Waiting
-from sortie.scheduler.rules import LIMIT_BASE, LIMIT_MOST, PROBE_TRUST
+from sortie.scheduler.timing import LIMIT_BASE, LIMIT_MOST, PROBE_TRUST
 from tests.scheduler.driver import POLICY, issue, only, starts
 from tests.scheduler.lives import A, Lives
 

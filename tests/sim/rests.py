@@ -12,7 +12,7 @@ from sortie.model import ErrorKind, Failed
 from sortie.scheduler import Event, Policy
 from sortie.scheduler import events as ev
 from sortie.scheduler.hosts import HOST_WAIT_LIMIT
-from sortie.scheduler.rules import backoff
+from sortie.scheduler.timing import backoff
 
 
 @dataclass(slots=True)

@@ -54,7 +54,7 @@ from sortie.scheduler.claims import (
     Stopping,
     Waiting,
 )
-from sortie.scheduler.rules import backoff
+from sortie.scheduler.timing import backoff
 from tests.scheduler.derivation import assert_derived
 from tests.sim.disk import Disk
 from tests.sim.freshness import Freshness

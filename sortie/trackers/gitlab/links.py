@@ -15,7 +15,7 @@ import trio
 from msgspec import Struct
 
 from sortie.model import Blocker, Issue
-from sortie.scheduler.rules import order_key
+from sortie.scheduler.timing import order_key
 from sortie.trackers.gitlab.api import GitLabApi
 from sortie.trackers.gitlab.issues import GitLabIssue, IssueKey, IssueReader, key_of
 

@@ -1,4 +1,4 @@
-"""Small pure rules, each of which fits on a screen."""
+"""How long things wait, how often they are tried, and in which order issues are served."""
 
 from __future__ import annotations
 
