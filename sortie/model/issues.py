@@ -46,11 +46,12 @@ class Blocker(Struct, frozen=True, kw_only=True):
 
 
 class Comment(Struct, frozen=True, kw_only=True):
-    """A remark on an issue."""
+    """A remark on an issue; ``author_id`` is as that of an issue."""
 
     author: str
     body: str
     created_at: datetime | None = None
+    author_id: str | None = None
 
 
 class Issue(Struct, frozen=True, kw_only=True):
@@ -58,7 +59,9 @@ class Issue(Struct, frozen=True, kw_only=True):
 
     ``state`` is spelled as the tracker spells it: compare it with ``same_state`` or
     ``state_key``. Times are aware. ``formerly`` are ids that this issue may have had before,
-    where the tracker noticed that they are gone.
+    where the tracker noticed that they are gone. ``author`` is the name of who wrote it, and
+    ``author_id`` by what the tracker itself tells people apart, which nobody can choose to look
+    like somebody else; None where nobody is known.
     """
 
     id: IssueId
@@ -69,6 +72,8 @@ class Issue(Struct, frozen=True, kw_only=True):
     priority: int | None = None
     url: str | None = None
     labels: tuple[str, ...] = ()
+    author: str | None = None
+    author_id: str | None = None
     assignee: str | None = None
     issue_type: str | None = None
     branch_name: str | None = None

@@ -196,10 +196,16 @@ _FIELDS: Mapping[type, Mapping[str, type | tuple[type, ...]]] = {
     Issue: {
         **dict.fromkeys(("id", "identifier", "title", "state", "description"), str),
         **dict.fromkeys(("url", "assignee", "issue_type", "branch_name", "parent"), _OPTIONAL_TEXT),
+        **dict.fromkeys(("author", "author_id"), _OPTIONAL_TEXT),
         **dict.fromkeys(("created_at", "updated_at"), _OPTIONAL_TIME),
         **dict.fromkeys(_PARTS, tuple),
         "priority": (int, NoneType),
     },
-    Comment: {"author": str, "body": str, "created_at": _OPTIONAL_TIME},
+    Comment: {
+        "author": str,
+        "body": str,
+        "created_at": _OPTIONAL_TIME,
+        "author_id": _OPTIONAL_TEXT,
+    },
     Blocker: {"identifier": str, "id": _OPTIONAL_TEXT, "state": _OPTIONAL_TEXT},
 }

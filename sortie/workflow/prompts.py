@@ -243,6 +243,7 @@ def _issue(issue: Issue) -> Fields:
         priority=issue.priority,
         url=issue.url,
         labels=list(issue.labels),
+        author=issue.author,
         assignee=issue.assignee,
         issue_type=issue.issue_type,
         branch_name=issue.branch_name,

@@ -32,7 +32,8 @@ class FakeRig:
 
     def put(self, issue: Issue) -> None:
         self.tracker.unreadable.pop(issue.id, None)
-        self.tracker.put(issue)
+        said = tuple(replace(c, author_id=c.author) for c in issue.comments)
+        self.tracker.put(replace(issue, author_id=issue.author, comments=said))
 
     def lose(self, issue_id: str) -> None:
         self.tracker.lose(issue_id)

@@ -112,6 +112,7 @@ def make_issue(issue_id: str, state: str = "Todo", **changes: object) -> Issue:
         identifier=issue_id,
         title=f"Title of {issue_id}",
         state=state,
+        author="ann",
         created_at=THEN,
         updated_at=THEN,
     )
@@ -135,6 +136,12 @@ def as_listed(rig: Rig, issue: Issue) -> Issue:
     """Return an issue as lists give it."""
     comments = issue.comments if Capability.LIST_COMMENTS in rig.capabilities else ()
     return replace(as_kept(rig, issue), comments=comments)
+
+
+def without_ids(issue: Issue) -> Issue:
+    """Return an issue without the ids of authors, which are the tracker's own."""
+    comments = tuple(replace(comment, author_id=None) for comment in issue.comments)
+    return replace(issue, author_id=None, comments=comments)
 
 
 def text_of(rig: Rig, text: str) -> str:

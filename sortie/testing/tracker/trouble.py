@@ -19,6 +19,7 @@ from sortie.testing.tracker.rig import (
     needs,
     read_one,
     text_of,
+    without_ids,
 )
 from sortie.trackers import Capability
 
@@ -49,7 +50,11 @@ async def outage(rig: Rig) -> None:
     rig.recover()
     after = await rig.tracker.fetch_candidates(["todo"])
 
-    require_equal(list(after), [as_listed(rig, make_issue("A-1"))], "the list after the outage")
+    require_equal(
+        list(map(without_ids, after)),
+        [as_listed(rig, make_issue("A-1"))],
+        "the list after the outage",
+    )
 
 
 @check("outage.pause", "where a tracker asks for a pause the error has its seconds")
@@ -144,7 +149,7 @@ async def hostile_texts(rig: Rig) -> None:
         rig.put(issue)
 
     candidates = await rig.tracker.fetch_candidates(["todo"])
-    found = {issue.id: issue for issue in candidates}
+    found = {issue.id: without_ids(issue) for issue in candidates}
     require_equal(found, {issue.id: as_listed(rig, issue) for issue in issues}, "the list")
     for issue in issues:
         moved = await rig.tracker.transition(issue, "Done")
@@ -154,7 +159,7 @@ async def hostile_texts(rig: Rig) -> None:
         bodies = [comment.body for comment in read.comments]
         require_equal(bodies, [text_of(rig, issue.title)], "the comments")
         changed = as_kept(rig, replace(issue, state="Done"))
-        same = replace(read, comments=(), updated_at=changed.updated_at)
+        same = replace(without_ids(read), comments=(), updated_at=changed.updated_at)
         require_equal(same, changed, "the moved issue")
 
 

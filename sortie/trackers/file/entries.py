@@ -103,7 +103,12 @@ class AddComment(Struct, frozen=True, kw_only=True):
     @property
     def comment(self) -> Comment:
         """Return the comment as it will be read back."""
-        return Comment(author=AUTHOR, body=self.body, created_at=whole_second(self.at))
+        return Comment(
+            author=AUTHOR,
+            body=self.body,
+            created_at=whole_second(self.at),
+            author_id=AUTHOR,
+        )
 
 
 Change = SetState | AddComment

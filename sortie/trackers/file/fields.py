@@ -48,6 +48,8 @@ def issue_of(root: Node, *, stem: str | None, body: str | None) -> Issue:
         priority=_priority(root),
         url=_name(root, "url", FIELD_LINE_LIMIT),
         labels=_names(root, "labels"),
+        author=_name(root, "author"),
+        author_id=_name(root, "author"),
         assignee=_name(root, "assignee"),
         issue_type=_name(root, "issue_type"),
         branch_name=_name(root, "branch_name"),
@@ -184,8 +186,13 @@ def _comment(item: Node) -> Comment:
         body = _text(item, "body")
         if body is None:
             raise Fault(item.place, "required, but missing", "body")
-        author = _name(item, "author") or "unknown"
-        return Comment(author=author, body=harmless(body), created_at=_time(item, "created_at"))
+        author = _name(item, "author")
+        return Comment(
+            author=author or "unknown",
+            body=harmless(body),
+            created_at=_time(item, "created_at"),
+            author_id=author,
+        )
     except Fault as fault:
         raise Fault(fault.place, f"{fault.key}: {fault.message}", "comments") from fault
 

@@ -111,6 +111,8 @@ class GiteaReader(Struct, frozen=True, kw_only=True):
                 priority=min(found, default=None),
                 url=required_text(data.get("html_url"), "html_url"),
                 labels=tuple(ids),
+                author=_author(data),
+                author_id=_author(data),
                 assignee=word_of(mapping_of(assignees[0]).get("login")) if assignees else None,
                 created_at=time_of(data.get("created_at"), "created_at"),
                 updated_at=updated_at,
@@ -149,12 +151,18 @@ class GiteaReader(Struct, frozen=True, kw_only=True):
 def comment_of(data: Any) -> Comment:
     """Return a comment without our mark. Raises TrackerError (INVALID)."""
     told = mapping_of(data)
+    author = _author(told)
     try:
         return Comment(
-            author=word_of(mapping_of(told.get("user")).get("login")) or "ghost",
+            author=author or "ghost",
             body=without_mark(required_text(told.get("body") or "", "body")),
             created_at=time_of(told.get("created_at"), "created_at"),
+            author_id=author,
         )
     except ValueError as exc:
         what = f"a comment cannot be read: {exc}"
         raise TrackerError(TrackerErrorKind.INVALID, what) from exc
+
+
+def _author(told: Mapping[str, Any]) -> str | None:
+    return word_of(mapping_of(told.get("user")).get("login")) or None

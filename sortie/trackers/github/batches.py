@@ -42,6 +42,7 @@ fragment Fields on Issue {{
   number title body url state createdAt updatedAt
   repository {{ nameWithOwner }}
   labels(first: 100) {{ nodes {{ name }} pageInfo {{ hasNextPage }} }}
+  author {{ __typename login }}
   assignees(first: 1) {{ nodes {{ login }} }}
   issueType {{ name }}
   parent {{ number repository {{ nameWithOwner }} }}
@@ -182,6 +183,7 @@ def _as_rest(node: Mapping[str, Any]) -> Mapping[str, Any]:
         "html_url": node["url"],
         "state": str(node["state"]).lower(),
         "labels": None if labels["pageInfo"]["hasNextPage"] else labels["nodes"],
+        "user": _author_as_rest(node["author"]),
         "assignees": node["assignees"]["nodes"],
         "type": node["issueType"],
         "parent_issue_url": parent_url,
@@ -196,13 +198,17 @@ def _as_rest(node: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _comment_as_rest(comment: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a comment as REST tells it, which names an App with a word behind its name."""
-    author = comment["author"]
-    user = None
-    if author is not None:
-        suffix = "[bot]" if author["__typename"] == "Bot" else ""
-        user = {"login": f"{author['login']}{suffix}"}
+    """Return a comment as REST tells it."""
+    user = _author_as_rest(comment["author"])
     return {"user": user, "body": comment["body"], "created_at": comment["createdAt"]}
+
+
+def _author_as_rest(author: Mapping[str, Any] | None) -> Mapping[str, str] | None:
+    """Return somebody as REST tells it, which names an App with a word behind its name."""
+    if author is None:
+        return None
+    suffix = "[bot]" if author["__typename"] == "Bot" else ""
+    return {"login": f"{author['login']}{suffix}"}
 
 
 def _alias_in(error: Mapping[str, Any]) -> str | None:

@@ -119,6 +119,8 @@ class GitHubRepository(Struct, frozen=True, kw_only=True):
                 priority=self._priority(labels),
                 url=required_text(data.get("html_url"), "html_url"),
                 labels=labels,
+                author=_author(data),
+                author_id=_author(data),
                 assignee=_login_of(assignees[0]) if assignees else None,
                 issue_type=text_of(mapping_of(data.get("type")).get("name")),
                 parent=self._parent(data.get("parent_issue_url")),
@@ -179,11 +181,13 @@ def issue_of(item: GitHubItem, states: LabelStates, blocked_by: tuple[Blocker, .
 def comment_of(data: Any) -> Comment:
     """Return a comment without our mark. Raises TrackerError (INVALID)."""
     told = mapping_of(data)
+    author = _author(told)
     try:
         return Comment(
-            author=word_of(mapping_of(told.get("user")).get("login")) or "ghost",
+            author=author or "ghost",
             body=without_mark(required_text(told.get("body") or "", "body")),
             created_at=time_of(told.get("created_at"), "created_at"),
+            author_id=author,
         )
     except ValueError as exc:
         raise _unreadable("a comment", str(exc)) from exc
@@ -200,6 +204,10 @@ def labels_of(data: Any) -> tuple[str, ...]:
         raise ValueError(f"a list of labels was expected, not {shown(data)}")
     names = (label if isinstance(label, str) else mapping_of(label).get("name") for label in labels)
     return tuple(required_text(name, "a label's name") for name in names)
+
+
+def _author(told: Mapping[str, Any]) -> str | None:
+    return word_of(mapping_of(told.get("user")).get("login")) or None
 
 
 def _login_of(person: object) -> str:

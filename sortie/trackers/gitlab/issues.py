@@ -167,6 +167,8 @@ class IssueReader:
             priority=self._priority(labels),
             url=text_of(item.get("web_url")),
             labels=self.labels.plain(labels),
+            author=_username(item),
+            author_id=_username(item),
             assignee=_assignee(item),
             issue_type=text_of(item.get("issue_type")),
             parent=_epic(item.get("epic")),
@@ -206,12 +208,13 @@ def comments_of(notes: Sequence[GitLabIssue], *, with_internal: bool) -> tuple[C
             continue
         if key_in(body) is not None:
             body = original(without_mark(body))
-        name = mapping_of(note.get("author")).get("username")
+        name = _username(note)
         found.append(
             Comment(
-                author=text_of(name) or "ghost",
+                author=name or "ghost",
                 body=body,
                 created_at=time_in(note, "created_at"),
+                author_id=name,
             )
         )
     return tuple(found)
@@ -234,6 +237,11 @@ def labels_of(item: GitLabIssue) -> tuple[str, ...]:
     found = item.get("labels") or ()
     names = (label.get("name") if isinstance(label, Mapping) else label for label in found)
     return tuple(name for name in names if isinstance(name, str))
+
+
+def _username(item: GitLabIssue) -> str | None:
+    """Return who wrote an issue or a note."""
+    return word_of(mapping_of(item.get("author")).get("username")) or None
 
 
 def _assignee(item: GitLabIssue) -> str | None:

@@ -22,7 +22,8 @@ from sortie.http.pages import walk
 from sortie.http.requests import HttpRequest, Params
 from sortie.model import Comment, Issue
 from sortie.trackers.jira.editions import Cloud, Edition
-from sortie.trackers.jira.site import Site, person_of
+from sortie.trackers.jira.people import person_of
+from sortie.trackers.jira.site import Site
 
 PROPERTY = "sortie"
 
@@ -71,13 +72,17 @@ def _is_restricted(told: Mapping[str, Any]) -> bool:
 
 def _comment(told: Mapping[str, Any], edition: Edition) -> Comment:
     """Return a comment; one whose time cannot be read has none."""
-    author = mapping_of(told.get("author"))
-    name = word_of(author.get("displayName")) or word_of(author.get("name")) or "somebody"
+    author = person_of(told.get("author"))
     try:
         created = time_of(told.get("created"), "created")
     except ValueError:
         created = None
-    return Comment(author=name, body=edition.read_text(told.get("body")), created_at=created)
+    return Comment(
+        author=author.name or author.id or "somebody",
+        body=edition.read_text(told.get("body")),
+        created_at=created,
+        author_id=author.id or None,
+    )
 
 
 class NewComment(Struct, frozen=True, kw_only=True):

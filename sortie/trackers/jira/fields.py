@@ -12,10 +12,11 @@ from msgspec import Struct
 from sortie.http.json_values import list_of, mapping_of, text_of, time_of, word_of
 from sortie.model import Blocker, Issue, IssueId, TrackerError, TrackerErrorKind, state_key
 from sortie.trackers import TrackerStates
+from sortie.trackers.jira.people import person_of
 
 _ASKED_FOR = (
-    "summary description status priority labels assignee issuetype parent issuelinks created "
-    "updated project"
+    "summary description status priority labels creator assignee issuetype parent issuelinks "
+    "created updated project"
 )
 JIRA_FIELDS = tuple(_ASKED_FOR.split())
 """The fields of an issue that are asked for."""
@@ -106,7 +107,7 @@ def _issue(
         raise ValueError("it has no summary; give it one")
     if not state.strip():
         raise ValueError("it has no status")
-    updated = time_of(fields.get("updated"), "updated")
+    updated, author = time_of(fields.get("updated"), "updated"), person_of(fields.get("creator"))
     return Issue(
         id=IssueId(issue_id),
         identifier=key,
@@ -116,6 +117,8 @@ def _issue(
         priority=_priority(fields.get("priority"), rules.priorities),
         url=f"{rules.browse}/browse/{key}",
         labels=tuple(text for text in list_of(fields.get("labels")) if isinstance(text, str)),
+        author=author.name or author.id or None,
+        author_id=author.id or None,
         assignee=word_of(mapping_of(fields.get("assignee")).get("displayName")) or None,
         issue_type=word_of(mapping_of(fields.get("issuetype")).get("name")) or None,
         parent=word_of(mapping_of(fields.get("parent")).get("key")) or None,

@@ -13,6 +13,7 @@ from sortie.http.json_values import list_of, mapping_of, word_of
 from sortie.http.requests import HttpRequest
 from sortie.model import TrackerError, TrackerErrorKind, state_key
 from sortie.trackers.jira.editions import Cloud, DataCenter, Edition
+from sortie.trackers.jira.people import Person, person_of
 from sortie.trackers.jira.settings import is_cloud_host
 
 
@@ -32,13 +33,6 @@ class JiraProject(Struct, frozen=True, kw_only=True):
     name: str
 
 
-class Person(Struct, frozen=True, kw_only=True):
-    """Somebody; ``id`` is an account id in the cloud, else a user's key."""
-
-    id: str
-    name: str
-
-
 class Site(Struct, frozen=True, kw_only=True):
     """All of it."""
 
@@ -50,13 +44,6 @@ class Site(Struct, frozen=True, kw_only=True):
     def edition(self) -> Edition:
         """The kind of Jira."""
         return self.server.edition
-
-
-def person_of(value: object) -> Person:
-    """Return somebody as Jira tells of them."""
-    told = mapping_of(value)
-    names = (word_of(told.get(name)) for name in ("accountId", "key", "name"))
-    return Person(id=next(filter(None, names), ""), name=word_of(told.get("displayName")))
 
 
 class SiteMemory:

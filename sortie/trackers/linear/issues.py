@@ -85,6 +85,8 @@ def issue_of(node: Node, terminal: Sequence[str], comments: tuple[Comment, ...] 
             url=node.get("url") or None,
             branch_name=node.get("branchName") or None,
             labels=tuple(str(label["name"]) for label in nodes_of(node["labels"])),
+            author=_author(node, "creator", "externalUserCreator"),
+            author_id=_id_of(node.get("creator")),
             assignee=_person(node.get("assignee")),
             parent=(node.get("parent") or {}).get("identifier"),
             comments=comments,
@@ -148,15 +150,20 @@ def comments_of(nodes: Sequence[Node]) -> tuple[Comment, ...]:
     """Return comments oldest first, which come newest first. Raises ValueError for an odd one."""
     found = [
         Comment(
-            author=_author(node),
+            author=_author(node, "user", "externalUser") or "?",
             body=str(node["body"]),
             created_at=time_of(node["createdAt"], "createdAt"),
+            author_id=_id_of(node.get("user")),
         )
         for node in reversed(nodes)
     ]
     return tuple(sorted(found, key=attrgetter("created_at")))
 
 
-def _author(node: Node) -> str:
+def _author(node: Node, user: str, external: str) -> str | None:
     bot = node.get("botActor") or {}
-    return _person(node.get("user")) or bot.get("name") or _person(node.get("externalUser")) or "?"
+    return _person(node.get(user)) or bot.get("name") or _person(node.get(external))
+
+
+def _id_of(user: Node | None) -> str | None:
+    return str(user["id"]) if user else None

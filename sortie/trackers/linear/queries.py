@@ -19,6 +19,7 @@ fragment IssueFields on Issue {{
   id identifier title description priority url branchName createdAt updatedAt archivedAt trashed
   team {{ id key }}
   state {{ id name type }}
+  creator {{ id name displayName }} botActor {{ name }} externalUserCreator {{ name displayName }}
   assignee {{ name displayName }}
   parent {{ identifier }}
   labels(first: {LABELS}) {{ nodes {{ name }} {_PAGE} }}
@@ -38,7 +39,7 @@ fragment CommentFields on Issue {{
 _ONE_COMMENT = """
 fragment OneComment on Comment {
   id body createdAt updatedAt
-  user { name displayName } botActor { name } externalUser { name displayName }
+  user { id name displayName } botActor { name } externalUser { name displayName }
 }
 """
 

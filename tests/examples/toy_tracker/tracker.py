@@ -161,7 +161,12 @@ class ToyTracker(Tracker):
     async def _comments(self, name: str) -> tuple[Comment, ...]:
         listed = await self._ask("GET", "comments", name=name)
         return tuple(
-            Comment(author=c["author"], body=c["body"], created_at=_time(c["created_at"]))
+            Comment(
+                author=c["author"],
+                body=c["body"],
+                created_at=_time(c["created_at"]),
+                author_id=c["author"],
+            )
             for c in listed["comments"]
         )
 
@@ -178,6 +183,8 @@ class ToyTracker(Tracker):
             state=self._state_of(item),
             description=item["body"],
             url=item["url"],
+            author=item["author"],
+            author_id=item["author"],
             assignee=item["assignee"],
             labels=tuple(label for label in item["labels"] if state_key(label) not in names),
             created_at=_time(item["created_at"]),

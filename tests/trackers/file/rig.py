@@ -114,6 +114,7 @@ def _fields(issue: Issue) -> dict[str, object]:
         "priority": issue.priority,
         "url": issue.url,
         "labels": list(issue.labels),
+        "author": issue.author,
         "assignee": issue.assignee,
         "issue_type": issue.issue_type,
         "branch_name": issue.branch_name,

@@ -49,6 +49,7 @@ title: Add a
 state: "In Progress"
 priority: 2
 labels: [a, b c]
+author: ben
 assignee: ann
 issue_type: bug
 branch_name: fix/x
@@ -78,12 +79,19 @@ The description.
         priority=2,
         url="https://example.org/17",
         labels=("a", "b c"),
+        author="ben",
+        author_id="ben",
         assignee="ann",
         issue_type="bug",
         branch_name="fix/x",
         parent="X-1",
         comments=(
-            Comment(author="ann", body="hi", created_at=datetime(2026, 5, 2, 6, 2, 3, tzinfo=UTC)),
+            Comment(
+                author="ann",
+                author_id="ann",
+                body="hi",
+                created_at=datetime(2026, 5, 2, 6, 2, 3, tzinfo=UTC),
+            ),
             Comment(author="unknown", body="lines\n"),
         ),
         blocked_by=(Blocker(identifier="X-2"), Blocker(identifier="X-3")),

@@ -226,7 +226,9 @@ def test_a_comment_changes_nothing_but_comments_and_time(text: str, at: int, bod
 
     after = issues_in(changed(text, AddComment(body=said, at=NOW), at))
 
-    comment = Comment(author="sortie", body=said, created_at=NOW.replace(microsecond=0))
+    comment = Comment(
+        author="sortie", author_id="sortie", body=said, created_at=NOW.replace(microsecond=0)
+    )
     assert after[at].comments == (*before[at].comments, comment)
     bare = [replace(i, comments=(), updated_at=None) for i in (before[at], after[at])]
     assert bare[0] == bare[1]

@@ -245,7 +245,9 @@ def test_a_comment_changes_nothing_but_comments_and_time(raw: bytes, body: str) 
     new, _ = Markdown().rewrite("DEMO-1.md", raw, before, AddComment(body=text, at=NOW))
 
     after = issue_in(new)
-    said = Comment(author="sortie", body=text, created_at=NOW.replace(microsecond=0))
+    said = Comment(
+        author="sortie", author_id="sortie", body=text, created_at=NOW.replace(microsecond=0)
+    )
     assert after.comments == (*before.comments, said)
     assert replace(after, comments=(), updated_at=None) == replace(
         before, comments=(), updated_at=None

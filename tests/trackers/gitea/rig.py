@@ -47,6 +47,7 @@ class GiteaRig:
             body=issue.description,
             state="closed" if state_key(issue.state) in TERMINAL else "open",
             names=[*issue.labels, issue.state],
+            user=None if issue.author is None else {"login": issue.author},
             assignees=None if issue.assignee is None else [{"login": issue.assignee}],
             **given,
         )

@@ -54,6 +54,7 @@ class GiteaService:
             "state": "open",
             "html_url": f"https://gitea.example/{PROJECT}/issues/{number}",
             "names": [],
+            "user": {"login": "ann"},
             "assignees": None,
             "created_at": self.now(),
             "pull_request": None,

@@ -125,6 +125,7 @@ class _Root:
             "updatedAt": item["updated_at"],
             "repository": {"nameWithOwner": ours},
             "labels": _connection(labels),
+            "author": _actor(item["user"]),
             "assignees": _connection(item["assignees"]),
             "issueType": None if kind is None else {"name": kind["name"]},
             "parent": None if parent is None else _parent(parent),
@@ -142,14 +143,19 @@ def _parent(address: str) -> Json:
 
 
 def _comment(comment: Json) -> Json:
-    author = comment["user"]
-    login = "" if author is None else author["login"]
-    kind = "Bot" if login.endswith("[bot]") else "User"
     return {
-        "author": None if author is None else {"kind": kind, "login": login.removesuffix("[bot]")},
+        "author": _actor(comment["user"]),
         "body": comment["body"],
         "createdAt": comment["created_at"],
     }
+
+
+def _actor(user: Json) -> Json:
+    if user is None:
+        return None
+    login = user["login"]
+    kind = "Bot" if login.endswith("[bot]") else "User"
+    return {"kind": kind, "login": login.removesuffix("[bot]")}
 
 
 def _connection(nodes: list[Json]) -> Callable[..., Json]:

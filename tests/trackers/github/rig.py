@@ -75,6 +75,7 @@ class GitHubRig:
             title=issue.title,
             body=issue.description,
             state="closed" if terminal else "open",
+            user=None if issue.author is None else a_user(issue.author),
             assignees=[a_user(issue.assignee)] if issue.assignee else [],
             created_at=_text(issue.created_at),
             updated_at=_text(issue.updated_at),

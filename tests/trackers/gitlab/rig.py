@@ -50,6 +50,7 @@ class GitLabRig:
             description=issue.description or None,
             state="closed" if state_key(issue.state) in TERMINAL else "opened",
             labels=[*issue.labels, f"{self._prefix}{issue.state}"],
+            author={"id": 8, "username": issue.author},
             assignees=[] if issue.assignee is None else [{"id": 9, "username": issue.assignee}],
             issue_type="issue",
             created_at=text_of(issue.created_at) if issue.created_at is not None else None,

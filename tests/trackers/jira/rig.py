@@ -54,6 +54,7 @@ class JiraRig:
             status=issue.state,
             priority=PRIORITIES.get(issue.priority or 0),
             labels=list(issue.labels),
+            creator=issue.author,
             assignee=issue.assignee,
             issue_type=issue.issue_type,
             parent=issue.parent,
@@ -65,6 +66,7 @@ class JiraRig:
             Comment(
                 id=number * 100 + n,
                 author=c.author,
+                account=f"id-{c.author}",
                 body=self._edition.write_text(c.body),
                 created=c.created_at,
             )

@@ -51,6 +51,7 @@ class Record:
     status: str = "Todo"
     priority: str | None = None
     labels: list[str] = field(default_factory=list)
+    creator: str | None = "Ann"
     assignee: str | None = None
     issue_type: str | None = "Task"
     parent: str | None = None
@@ -422,6 +423,7 @@ class JiraService:
             "status": self._status(record.status),
             "priority": record.priority and {"id": "7", "name": record.priority},
             "labels": record.labels,
+            "creator": record.creator and self._user(record.creator, f"id-{record.creator}"),
             "assignee": record.assignee and self._user(record.assignee, "another"),
             "issuetype": record.issue_type and {"id": "3", "name": record.issue_type},
             "parent": record.parent and {"id": "1", "key": record.parent},

@@ -14,7 +14,7 @@ from sortie.testing.tracker import OpenRig, Rig, context_of
 from sortie.trackers import Tracker
 from sortie.trackers.linear import ADAPTER
 from tests.trackers.linear.schema import GraphQLContract, schema
-from tests.trackers.linear.service import API_KEY, LinearService
+from tests.trackers.linear.service import API_KEY, LinearService, a_user
 from tests.trackers.server.aliases import AliasedTracker, Aliases
 from tests.trackers.server.faults import Reset
 from tests.trackers.server.serving import TestServer, serving
@@ -70,6 +70,7 @@ class LinearRig:
             url=issue.url or "",
             branchName=issue.branch_name or "",
             labels=issue.labels,
+            creator=issue.author and a_user(issue.author),
             assignee=issue.assignee and {"name": issue.assignee, "displayName": issue.assignee},
             parent=self._hidden(issue.parent) if issue.parent else None,
         )
@@ -79,7 +80,7 @@ class LinearRig:
             if comment["issue_id"] == linear_id:
                 del service.comments[comment_id]
         for remark in issue.comments:
-            user = {"name": remark.author, "displayName": remark.author}
+            user = a_user(remark.author)
             at = _text(remark.created_at) if remark.created_at else None
             service.say(linear_id, remark.body, user=user, createdAt=at)
         node["inverse"].clear()

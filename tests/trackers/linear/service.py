@@ -161,6 +161,7 @@ class LinearService:
 
     viewer: Node = field(
         default_factory=lambda: {
+            "id": "user-sortie",
             "name": "Sortie",
             "displayName": "sortie",
             "admin": False,
@@ -187,6 +188,9 @@ class LinearService:
             "previousIdentifiers": [],
             "team": self.teams[team],
             "state": self.state("Todo", team),
+            "creator": a_user("ann"),
+            "botActor": None,
+            "externalUserCreator": None,
             "assignee": None,
             "parent": None,
             "label_list": [],
@@ -381,6 +385,11 @@ def _page(items: Sequence[Node], args: Mapping[str, Any]) -> Node:
     more = start + first < len(items)
     end = f"cursor:{shown[-1].get('id')}" if shown else None
     return {"nodes": shown, "pageInfo": {"hasNextPage": more, "endCursor": end}}
+
+
+def a_user(name: str) -> Node:
+    """Return a member of the workspace."""
+    return {"id": f"user-{name}", "name": name, "displayName": name}
 
 
 def _errors(status: int, *errors: GraphQLError) -> Reply:

@@ -34,6 +34,7 @@ class ToyRig:
             title=issue.title,
             body=issue.description,
             url=issue.url,
+            author=issue.author,
             assignee=issue.assignee,
             labels=[*issue.labels, issue.state],
             open=state_key(issue.state) not in TERMINAL,

@@ -62,6 +62,7 @@ class ToyServer:
                 "title": f"Title of {issue_id}",
                 "body": "",
                 "url": None,
+                "author": "ann",
                 "assignee": None,
                 "labels": [],
                 "open": True,
