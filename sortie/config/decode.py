@@ -12,6 +12,7 @@ from pydantic import BaseModel, SecretStr, ValidationError
 from sortie.config.block import Block
 from sortie.config.blocks import decode_block
 from sortie.config.context import DecodeContext
+from sortie.config.decode_rules import RULES_KEY, RuleDecoder, with_rules
 from sortie.config.fields import sections_of
 from sortie.config.findings import all_findings
 from sortie.config.limits import drop_useless_limits
@@ -19,6 +20,7 @@ from sortie.config.messages import describe, misspelt, nearest
 from sortie.config.overrides import overlay
 from sortie.config.report import Finding, Report
 from sortie.config.review_findings import review_findings
+from sortie.config.rule_findings import rules_findings
 from sortie.config.schemas import BlockSchema, Schemas
 from sortie.config.settings import (
     AgentSettings,
@@ -89,15 +91,50 @@ def decode(document: Node, *, schemas: Schemas, context: DecodeContext) -> Decod
     if not isinstance(document.value, Mapping):
         message = f"the front matter needs to be a mapping, not {describe(document.value)}"
         return Decoded(settings=None, problems=(document.place.problem("", message),))
+    rules = document.at((RULES_KEY,))
+    document = document.without_entry(RULES_KEY)
+
+    def decode_one(front_matter: Node) -> tuple[Settings | None, list[Problem]]:
+        return _decode_one(front_matter, schemas, context)
+
+    settings, problems = decode_one(document)
+    if rules is not None:
+        decoder = RuleDecoder(
+            document=document,
+            agents={schema.block_name for schema in schemas.agents.values()},
+            top_level=_top_level_keys(schemas),
+            context=context,
+            decode_one=decode_one,
+            known=tuple(problems),
+            problems=problems,
+        )
+        placed = tuple(decoder.decode(rules))
+        if settings is not None and len(placed) == len(rules.items()):
+            problems += rules_findings(settings, placed, rules, schemas)
+        settings = settings and with_rules(settings, tuple(rule for _, rule in placed))
+    problems.sort(key=lambda p: (p.path != context.path, p.line, p.column))
+    if any(problem.severity == "error" for problem in problems):
+        settings = None
+    return Decoded(settings=settings, problems=tuple(problems))
+
+
+def _decode_one(
+    document: Node, schemas: Schemas, context: DecodeContext
+) -> tuple[Settings | None, list[Problem]]:
+    """Decode a front matter without rules; no settings where there is an error."""
     report = Report(document)
     blocks = [schema.block_name for schema in schemas.blocks()]
     report.document, problems_of_overrides = overlay(report.document, context, blocks)
     report.problems += problems_of_overrides
     settings = _decoded(report, schemas, context)
-    problems = sorted(report.problems, key=lambda p: (p.path != context.path, p.line, p.column))
-    if settings is None or any(problem.severity == "error" for problem in problems):
-        return Decoded(settings=None, problems=tuple(problems))
-    return Decoded(settings=settings, problems=tuple(problems))
+    if any(problem.severity == "error" for problem in report.problems):
+        settings = None
+    return settings, report.problems
+
+
+def _top_level_keys(schemas: Schemas) -> set[str]:
+    blocks = {schema.block_name for schema in schemas.blocks()}
+    return {*_TopLevel.model_fields, RATES_KEY, RULES_KEY, *SECTIONS, *blocks}
 
 
 def _decoded(report: Report, schemas: Schemas, context: DecodeContext) -> Settings | None:
@@ -167,12 +204,7 @@ def _parts_of_secrets(variables: Collection[str], context: DecodeContext) -> Ite
 
 
 def _warn_of_unknown_keys(report: Report, schemas: Schemas) -> None:
-    known = {
-        *_TopLevel.model_fields,
-        RATES_KEY,
-        *SECTIONS,
-        *(schema.block_name for schema in schemas.blocks()),
-    }
+    known = _top_level_keys(schemas)
     assert isinstance(report.document.value, Mapping)
     for key, node in report.document.value.items():
         if key not in known:

@@ -20,6 +20,7 @@ from pydantic import (
 from sortie.config.block import Block
 from sortie.config.reactions import ReactionsSettings
 from sortie.config.references import Lookup
+from sortie.config.rules import Conditions, StageSettings
 from sortie.config.self_review import SelfReviewSettings
 from sortie.config.token_rates import TokenRate
 from sortie.config.values import (
@@ -42,6 +43,7 @@ from sortie.config.values import (
     milliseconds,
     whole,
 )
+from sortie.model import state_key
 from sortie.model.git_urls import parse_git_url
 
 _freeze_rates: Callable[[Mapping[str, TokenRate]], Mapping[str, TokenRate]] = Frozen
@@ -262,6 +264,9 @@ class Settings(Block):
     hold secrets of tracker and server; agents and hooks must not inherit them. ``secret_parts``
     are the texts of those from which a longer secret was put together. ``remote_root`` is
     ``workspace.root`` on SSH hosts, where ``~`` is the home directory of the user that logs in.
+
+    ``rules`` are in the order of the file. The settings of a rule have none; they have its name in
+    ``rule``, and in ``prompt`` which prompt it wants, "" for that of the top level.
     """
 
     tracker: TrackerSettings
@@ -287,6 +292,24 @@ class Settings(Block):
     remote_root: str = ""
     secret_variables: tuple[str, ...] = ()
     secret_parts: tuple[SecretStr, ...] = ()
+    rules: tuple[Rule, ...] = ()
+    rule: str = ""
+    prompt: str = ""
+
+    def of_rule(self, name: str) -> Settings:
+        """Return the settings of a rule, these where there is none of this name."""
+        return next((rule.settings for rule in self.rules if rule.name == name), self)
+
+    def every(self) -> tuple[Settings, ...]:
+        """Return these settings, and those of each rule."""
+        return (self, *(rule.settings for rule in self.rules))
+
+    @property
+    def active_states(self) -> tuple[str, ...]:
+        """The states in which any rule has issues worked on, as they are spelled first."""
+        every = [name for one in self.every() for name in one.tracker.active_states]
+        spelled = {state_key(name): name for name in reversed(every)}
+        return tuple(reversed(spelled.values()))
 
     def block(self, name: str) -> BaseModel:
         """Return the block of an adapter, its defaults where WORKFLOW.md has none.
@@ -295,3 +318,22 @@ class Settings(Block):
         absent and has required keys.
         """
         return self.blocks[name]
+
+
+class Rule(Block):
+    """For which issues a rule is, and the settings that it decides for them.
+
+    No more than ``max_concurrent_agents`` of its runs work at once, up to ``burst_to`` while nobody
+    else wants the slots; ``guaranteed`` slots are given to no other rule.
+    """
+
+    name: str
+    when: Conditions
+    settings: Settings
+    max_concurrent_agents: int | None = None
+    guaranteed: int = 0
+    burst_to: int | None = None
+    stage: StageSettings = StageSettings()
+
+
+Settings.model_rebuild()

@@ -165,7 +165,7 @@ class Daemon:
             publish=self._publish,
             run_context_for=contexts.for_host,
             preflight=lambda: preflight(
-                contexts.local, self._store, self._root_lock, self._shortages
+                contexts.by_rule, self._store, self._root_lock, self._shortages
             ),
             wall=time.time,
             compares=Capability.COMPARE_AND_SET in adapter.capabilities,
@@ -203,9 +203,7 @@ class Daemon:
             live_runs=self._live_runs,
             totals=totals,
             failures=failures,
-            tracker=TrackerStatus(
-                tracker=self._tracker, settings=lambda: orchestrator.settings.tracker
-            ),
+            tracker=TrackerStatus(tracker=self._tracker, settings=lambda: orchestrator.settings),
             transcripts=self._transcripts.writer,
             workflow=reloader.view,
             shortages=self._shortages,

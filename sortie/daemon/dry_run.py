@@ -20,7 +20,7 @@ from sortie.daemon.guards import expected_failures
 from sortie.daemon.locks import database_lock_path, holder_of
 from sortie.daemon.options import RunOptions
 from sortie.daemon.run_contexts import secrets_of
-from sortie.daemon.tracker import FreshSightings, open_tracker
+from sortie.daemon.tracker import FreshSightings, open_tracker, states_of
 from sortie.daemon.unusable_settings import unusable_settings
 from sortie.daemon.workflow_file import load_workflow
 from sortie.facts import AdapterCrashed, Fact
@@ -55,7 +55,7 @@ def dry_run(options: RunOptions) -> list[CandidateVerdict]:
     """
     workflow = _load(options)
     settings = workflow.settings
-    states = settings.tracker.active_states
+    states = states_of(settings).active
     issues = _ask(options, workflow, lambda tracker: tracker.fetch_candidates(states))
     policy = policy_of(settings)
     faults = [
@@ -107,7 +107,7 @@ def _memory(settings: Settings, policy: Policy, *, has_program: bool) -> Memory:
         return Memory()
     recorded, wall = read_state(settings.db_path), time.time()
 
-    async def is_found() -> bool:
+    async def is_found(_rule: str) -> bool:
         await trio.lowlevel.checkpoint()
         return has_program
 
@@ -126,6 +126,7 @@ def _memory(settings: Settings, policy: Policy, *, has_program: bool) -> Memory:
             streak=run.streak,
             host=run.host,
             since=0.0,
+            rule=recorded.rules.get(run.issue.id, ""),
             began_in=run.issue.state,
             turns=run.turns,
         )

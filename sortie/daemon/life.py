@@ -9,6 +9,7 @@ from uuid import uuid4
 import trio
 
 from sortie.daemon.run_contexts import RunContexts, has_program
+from sortie.model import LOCAL
 from sortie.orchestrator import Orchestrator, OrchestratorContext
 from sortie.orchestrator.recovery import Recovery, recover
 from sortie.scheduler import Memory, Scheduler, policy_of, run_ids
@@ -28,7 +29,7 @@ async def recalled(
         publish=publish,
         wall=time.time,
         grace=settings.agent.stop_grace,
-        has_program=lambda: has_program(contexts.local),
+        has_program=lambda rule: has_program(contexts.for_host(LOCAL, rule)),
     )
     return await recover(recovery, policy_of(settings))
 

@@ -28,11 +28,11 @@ def use_settings(
     workflow: Workflow, tracker: GuardedTracker, contexts: RunContexts, orchestrator: Orchestrator
 ) -> None:
     """Let tracker, runs and scheduler go by other settings, or none of them. Raises SortieError."""
-    tracker.configure(states_of(workflow.settings.tracker))
+    tracker.configure(states_of(workflow.settings))
     try:
         contexts.use(workflow)
     except SortieError:
-        tracker.configure(states_of(orchestrator.settings.tracker))
+        tracker.configure(states_of(orchestrator.settings))
         raise
     orchestrator.apply(workflow.settings, policy_of(workflow.settings))
 
@@ -55,6 +55,7 @@ class Reloader:
         self._last_read = workflow
         self.workflow = workflow
         self.errors: tuple[str, ...] = ()
+        self._files = (workflow.path, *workflow.files)
 
     def view(self) -> WorkflowView:
         """Return what the API shows."""
@@ -68,7 +69,7 @@ class Reloader:
     async def run(self) -> None:
         """Watch the file, and read it again when it changes, until cancelled."""
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(watch, self.workflow.path, lambda: self._due.set())
+            nursery.start_soon(watch, lambda: self._files, lambda: self._due.set())
             while True:
                 await self._due.wait()
                 self._due = trio.Event()
@@ -86,11 +87,13 @@ class Reloader:
             self._forced |= forced
             raise
         except WorkflowError as exc:
+            self._files = (self.workflow.path, *exc.files)
             errors = tuple(str(p) for p in exc.problems if p.severity == "error")
             if forced or errors != self.errors:
                 self.errors = errors
                 self._publish(WorkflowReloaded(errors=errors))
             return
+        self._files = (self.workflow.path, *fresh.files)
         if not forced and not self.errors and fresh == self._last_read:
             return  # saved without a change
         self.errors = ()

@@ -1,4 +1,5 @@
-"""The repository that the settings name: its forge, its credential, and its mirror on each host."""
+"""The repositories that the settings name: each with its forge, its credential, and its mirror on
+each host."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
+import trio
 from pydantic import SecretStr
 
 from sortie import forges
@@ -25,31 +27,41 @@ from sortie.workspaces.repository import Repository
 _SSH = "ssh -oBatchMode=yes -oConnectTimeout=30 -oServerAliveInterval=15 -oServerAliveCountMax=3"
 
 
-class Repositories:
-    """Knows the repository on each host, for the life of a daemon; ``hide`` is told each token
-    before anybody gets it."""
+Locks = dict[tuple[str, str], trio.Lock]
+"""The lock of each mirror, by host and path: repositories of one URL share a mirror."""
+
+
+class OpenRepository:
+    """Knows a repository on each host, for the life of a daemon, as the first settings that name it
+    do; ``hide`` is told each token before anybody gets it."""
 
     def __init__(
-        self, settings: Settings, url: GitUrl, forge: Forge | None, hide: Callable[[str], object]
+        self,
+        settings: Settings,
+        url: GitUrl,
+        forge: Forge | None,
+        hide: Callable[[str], object],
+        locks: Locks,
     ) -> None:
-        self._settings = settings
+        self.settings = settings
         self._url = url
         self._hide = hide
+        self._locks = locks
         self.forge = forge
         self._known: dict[tuple[str, str], Repository] = {}
 
     async def access(self) -> GitAccess:
         """Return how git reaches the remote now. Raises TrackerError."""
-        settings = self._settings.repository
+        settings = self.settings.repository
         if self._url.scheme == "ssh":
-            checking = self._settings.worker.ssh_strict_host_key_checking
+            checking = self.settings.worker.ssh_strict_host_key_checking
             return GitAccess(ssh_command=_ssh_command(checking, settings.identity_file))
         if not self._url.is_http:
             return GitAccess()
         if self.forge is not None and (found := await self.forge.git_credential()) is not None:
             self._hide(found.password)
             return GitAccess(username=found.username, password=found.password)
-        token = token_of(self._settings)
+        token = token_of(self.settings)
         return GitAccess(username="git", password=token) if token else GitAccess()
 
     def on_host(self, host: str, transport: Transport) -> RemoteRepository:
@@ -59,13 +71,14 @@ class Repositories:
             known = self._known.get((host, root))
             if known is None:
                 known = self._known[host, root] = self._made(transport, root)
+                known.lock = self._locks.setdefault((host, known.mirror), known.lock)
             known.git.transport = transport  # a reload may have made another
             return known
 
         return RemoteRepository(url=self._url, at=at, access=self.access, forge=self.forge)
 
     def _made(self, transport: Transport, root: str) -> Repository:
-        block = self._settings.repository
+        block = self.settings.repository
         options = RepositoryOptions(
             base=block.base,
             submodules=block.submodules,
@@ -96,26 +109,68 @@ def token_of(settings: Settings) -> str:
     return found.get_secret_value().strip() if isinstance(found, SecretStr) else ""
 
 
+class Repositories:
+    """The repositories of the top level and of all rules; two that say the same are one."""
+
+    def __init__(self) -> None:
+        self._open: dict[object, OpenRepository] = {}
+
+    def add(self, settings: Settings, repository: OpenRepository) -> None:
+        """Know the repository of these settings."""
+        self._open[_identity(settings)] = repository
+
+    def all(self) -> tuple[OpenRepository, ...]:
+        """Return every repository."""
+        return tuple(self._open.values())
+
+    def of(self, settings: Settings) -> OpenRepository | None:
+        """Return the repository of the settings, None where they name none.
+
+        Raises TrackerError for one that was not there when the daemon started.
+        """
+        if settings.repository.url is None:
+            return None
+        found = self._open.get(_identity(settings))
+        if found is None:
+            where = f"of rule {settings.rule} " if settings.rule else ""
+            message = f"the repository {where}is another one now, which needs a restart"
+            raise TrackerError(TrackerErrorKind.INVALID, message)
+        return found
+
+
+def _identity(settings: Settings) -> object:
+    """Return what tells one repository, and how it is used, from another."""
+    forge = settings.forge
+    return settings.repository, forge.kind, forge.endpoint
+
+
 @asynccontextmanager
 async def open_repositories(
     settings: Settings, hide: Callable[[str], object] = unchanged
-) -> AsyncIterator[Repositories | None]:
-    """Hold the forge open; None without ``repository.url``. Raises TrackerError where it cannot
-    be used."""
-    if settings.repository.url is None:
-        yield None
-        return
-    url = parse_git_url(settings.repository.url)
-    kind = forge_kind(settings)
+) -> AsyncIterator[Repositories]:
+    """Hold the forges of all repositories open. Raises TrackerError where one cannot be used."""
+    repositories, locks = Repositories(), Locks()
     async with AsyncExitStack() as stack:
-        forge = None
-        if kind != NO_FORGE:
+        for one in settings.every():
             try:
-                adapter = forges.ADAPTERS.load(kind)
-            except LookupError as exc:
-                raise TrackerError(TrackerErrorKind.INVALID, f"forge.kind: {exc}") from None
-            forge = await stack.enter_async_context(adapter.open(_context(settings, url, kind)))
-        yield Repositories(settings, url, forge, hide)
+                repositories.of(one)
+            except TrackerError:
+                forge = await _open_forge(one, stack)
+                url = parse_git_url(one.repository.url or "")
+                repositories.add(one, OpenRepository(one, url, forge, hide, locks))
+        yield repositories
+
+
+async def _open_forge(settings: Settings, stack: AsyncExitStack) -> Forge | None:
+    kind = forge_kind(settings)
+    if kind == NO_FORGE:
+        return None
+    try:
+        adapter = forges.ADAPTERS.load(kind)
+    except LookupError as exc:
+        raise TrackerError(TrackerErrorKind.INVALID, f"forge.kind: {exc}") from None
+    url = parse_git_url(settings.repository.url or "")
+    return await stack.enter_async_context(adapter.open(_context(settings, url, kind)))
 
 
 def _context(settings: Settings, url: GitUrl, kind: str) -> ForgeContext:

@@ -36,7 +36,7 @@ def secrets_of(settings: Settings) -> Secrets:
     """Return what agents, hooks and logs must not see."""
     known = (settings.tracker.api_key, settings.server.auth_token, *settings.secret_parts)
     values = frozenset(secret.get_secret_value() for secret in known if secret is not None)
-    values |= {token} if (token := token_of(settings)) else set()
+    values |= {token for one in settings.every() if (token := token_of(one))}
     return Secrets(names=frozenset(settings.secret_variables), values=values)
 
 
@@ -71,6 +71,15 @@ class RunContexts:
     def use(self, workflow: Workflow) -> None:
         """Let the next runs start under other settings. Raises SortieError where none can."""
         settings = workflow.settings
+        secrets = secrets_of(settings)
+        made = {one.rule: self._made(workflow, one, secrets) for one in settings.every()}
+        names = {name for one in settings.every() for name in _agent_variables(one)}
+        self._transports.helper_environ = helper_env(self._environ, tuple(sorted(names)), secrets)
+        self._transports.use(settings)
+        self._by_rule = made
+
+    def _made(self, workflow: Workflow, settings: Settings, secrets: Secrets) -> RunContext:
+        """Return the context of a run on this machine under the settings of a rule."""
         adapter = agents.ADAPTERS.load(settings.agent.kind)
         agent = adapter.create(
             agents.AgentContext(
@@ -79,15 +88,10 @@ class RunContexts:
                 clock=trio.current_time,
             )
         )
-        local, secrets = self._transports.local, secrets_of(settings)
-        reviewer = _reviewer(settings)
-        judge = adapter if reviewer is None else agents.ADAPTERS.load(reviewer.kind)
-        names = (*adapter.env_names, *judge.env_names)
-        self._transports.helper_environ = helper_env(self._environ, names, secrets)
-        self._transports.use(settings)
-        self._local = RunContext(
+        local = self._transports.local
+        return RunContext(
             settings=settings,
-            prompt=workflow.prompt,
+            prompt=workflow.prompt_of(settings),
             agent=agent,
             transport=local,
             workspaces=Workspaces(settings.workspace.root, local, self._root_lock.check),
@@ -99,8 +103,8 @@ class RunContexts:
             resumes=adapter.resumes,
             handed_over=(*adapter.env_names, *settings.worker.ssh_pass_env),
             redact=lambda text: self._redact(text),
-            remote=self._remote_on(LOCAL, local),
-            reviewer=reviewer,
+            remote=self._remote_on(settings, LOCAL, local),
+            reviewer=_reviewer(settings),
         )
 
     def hide(self, secrets: frozenset[str]) -> None:
@@ -113,22 +117,36 @@ class RunContexts:
 
     @property
     def local(self) -> RunContext:
-        """The context of a run on this machine."""
-        return self._local
+        """The context of a run on this machine that no rule decides for."""
+        return self._by_rule[""]
 
-    def for_host(self, host: str) -> RunContext:
-        """Return the context of a run on a host."""
+    @property
+    def by_rule(self) -> Mapping[str, RunContext]:
+        """The contexts of runs on this machine by the rule that decides, "" for the top level."""
+        return self._by_rule
+
+    def for_host(self, host: str, rule: str = "") -> RunContext:
+        """Return the context of a run on a host; for a rule that is gone, that of the top level."""
+        here = self._by_rule.get(rule, self.local)
         if host == LOCAL:
-            return self._local
-        settings = self._local.settings
-        transport = self._transports.transport(host, settings)
-        workspaces = Workspaces(settings.remote_root, transport)
-        remote = self._remote_on(host, transport)
-        return replace(self._local, transport=transport, workspaces=workspaces, remote=remote)
+            return here
+        transport = self._transports.transport(host, self.local.settings)
+        workspaces = Workspaces(here.settings.remote_root, transport)
+        remote = self._remote_on(here.settings, host, transport)
+        return replace(here, transport=transport, workspaces=workspaces, remote=remote)
 
-    def _remote_on(self, host: str, transport: Transport) -> RemoteRepository | None:
-        repositories = self._repositories
-        return None if repositories is None else repositories.on_host(host, transport)
+    def _remote_on(
+        self, settings: Settings, host: str, transport: Transport
+    ) -> RemoteRepository | None:
+        repository = None if self._repositories is None else self._repositories.of(settings)
+        return None if repository is None else repository.on_host(host, transport)
+
+
+def _agent_variables(settings: Settings) -> tuple[str, ...]:
+    """Return the environment variables that the agents of a rule need, its reviewer's too."""
+    reviewer = _reviewer(settings)
+    kinds = {settings.agent.kind, *(() if reviewer is None else (reviewer.kind,))}
+    return tuple(name for kind in kinds for name in agents.ADAPTERS.load(kind).env_names)
 
 
 def _reviewer(settings: Settings) -> ReviewerAgent | None:
@@ -187,23 +205,31 @@ async def simulator_of(context: RunContext) -> str | None:
 
 
 async def preflight(
-    context: RunContext, store: Store, lock: Lock, shortages: Shortages
+    contexts: Mapping[str, RunContext], store: Store, lock: Lock, shortages: Shortages
 ) -> Readiness:
     """Check that runs can be recorded, have a workspace root that is ours, and an agent.
 
-    The first trouble is returned. Remote hosts are not checked. While this machine is short
-    of something, one run at a time is launched, on whatever host.
+    ``contexts`` are those of this machine by rule. The first trouble is returned, but for agents
+    that are missing: of these each rule's is. Remote hosts are not checked. While this machine is
+    short of something, one run at a time is launched, on whatever host.
     """
+    context = contexts[""]
+    hindrances: dict[str, str] = {}
     try:
         await store.check()
         if not context.settings.worker.ssh_hosts:
             await context.workspaces.check()
             await run_in_thread(lock.ensure)  # again where the root was made just now
-            await agent_program(context)
+            for rule, one in contexts.items():
+                try:
+                    await agent_program(one)
+                except AgentError as exc:
+                    if shortage_behind(exc) is not None:
+                        return Readiness(shortage=str(exc))
+                    hindrances[rule] = str(exc)
     except (StoreError, WorkspaceError, HeldElsewhere, OSError, Shortage) as exc:
         return Readiness(fault=str(exc))
-    except AgentError as exc:
-        if shortage_behind(exc) is None:
-            return Readiness(hindrance=str(exc))
-        return Readiness(shortage=str(exc))
+    hindrance = hindrances.pop("", None)
+    if hindrance is not None or hindrances:
+        return Readiness(hindrance=hindrance, rule_hindrances=hindrances)
     return Readiness(shortage="; ".join(shortages.shortages) or None)

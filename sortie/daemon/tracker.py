@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 import trio
 
 from sortie import trackers
-from sortie.config.settings import TrackerSettings
+from sortie.config.settings import Settings
 from sortie.daemon.run_contexts import known_secrets
 from sortie.model import Sighting, SortieError, StoreError, TrackerError, TrackerErrorKind
 from sortie.model.secrets import redactor
@@ -48,13 +48,16 @@ class FreshSightings:
         return {issue_id: Sighting(first_seen=now, changed_at=now) for issue_id in digests}
 
 
-def states_of(settings: TrackerSettings) -> TrackerStates:
-    """Return the states that the settings name."""
+def states_of(settings: Settings) -> TrackerStates:
+    """Return the states that the settings name, those of all rules too."""
+    top, every = settings.tracker, [rule.settings.tracker for rule in settings.rules]
+    moves = (name for one in every for name in (one.in_progress_state, one.handoff_state))
     return TrackerStates(
         active=settings.active_states,
-        terminal=settings.terminal_states,
-        in_progress=settings.in_progress_state,
-        handoff=settings.handoff_state,
+        terminal=top.terminal_states,
+        in_progress=top.in_progress_state,
+        handoff=top.handoff_state,
+        others=tuple(name for name in moves if name is not None),
     )
 
 
@@ -105,7 +108,7 @@ def _context(
         settings=workflow.settings.block(adapter.block_name),
         directory=workflow.path.parent,
         sightings=sightings,
-        states=states_of(settings),
+        states=states_of(workflow.settings),
         progress=progress,
         endpoint=settings.endpoint or defaults.get("endpoint"),
         api_key=api_key.get_secret_value() if api_key is not None else defaults.get("api_key"),

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 
 from msgspec import Struct
 
-from sortie.config.settings import TrackerSettings
+from sortie.config.settings import Settings
 from sortie.daemon.tracker import states_of
 from sortie.daemon.wall_time import wall_time
 from sortie.model import Issue, RateBudget, state_key
@@ -30,7 +30,7 @@ class TrackerStatus(Struct, kw_only=True):
     """The tracker as of its last answers; each method returns at once."""
 
     tracker: GuardedTracker
-    settings: Callable[[], TrackerSettings]
+    settings: Callable[[], Settings]
     _unnamed: tuple[Overview, tuple[str, ...], tuple[UnnamedStateView, ...]] | None = None
     """The unnamed states, with the overview and the named states that they were found by."""
 
@@ -99,19 +99,20 @@ def _budget(budget: RateBudget) -> BudgetView:
     )
 
 
-def _why_not_worked_on(issue: Issue, settings: TrackerSettings) -> str | None:
+def _why_not_worked_on(issue: Issue, settings: Settings) -> str | None:
     """Say why the state of an issue keeps it from being worked on; None where it does not."""
     key = state_key(issue.state)
     where = f"{issue.identifier} is in {issue.state}"
-    if key in map(state_key, settings.terminal_states):
+    states = states_of(settings)
+    if key in map(state_key, states.terminal):
         return f"{where}, which is a terminal state: it is finished"
-    if key in map(state_key, settings.active_states):
+    if key in map(state_key, states.active):
         return None
-    if settings.handoff_state is not None and key == state_key(settings.handoff_state):
-        return f"{where}, the handoff state: a person takes it from there"
-    near = _similar(issue.state, states_of(settings).named)
+    if key in map(state_key, states.handoffs):
+        return f"{where}, a handoff state: a person takes it from there"
+    near = _similar(issue.state, states.named)
     hint = f"; did you mean {near[0]}?" if near else ""
-    active = ", ".join(settings.active_states)
+    active = ", ".join(states.active)
     return f"{where}, which no setting names{hint} (active states are {active})"
 
 

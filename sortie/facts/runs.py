@@ -38,12 +38,13 @@ class Phase(StrEnum):
 @fact("run.started", "info")
 class RunStarted(RunFact, frozen=True, kw_only=True):
     """A run was recorded and its worker started; ``reaction`` is what of its pull request it
-    answers."""
+    answers, ``rule`` decides for its issue."""
 
     issue: Issue
     attempt: int
     host: str
     agent: str
+    rule: str = ""
     max_turns: int
     reaction: tuple[str, ...] = ()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
+from pathlib import Path
 
 from msgspec import Struct
 
@@ -221,10 +222,12 @@ class Problem(Struct, frozen=True, kw_only=True):
 
 
 class WorkflowError(SortieError):
-    """A WORKFLOW.md is not usable; ``problems`` holds every finding, warnings included."""
+    """A WORKFLOW.md is not usable; ``problems`` holds every finding, warnings included, and
+    ``files`` what it names besides, as far as that is known."""
 
-    def __init__(self, problems: tuple[Problem, ...]) -> None:
+    def __init__(self, problems: tuple[Problem, ...], files: tuple[Path, ...] = ()) -> None:
         super().__init__()
         # Each finding is a line that was made here, and all of them have to be shown.
         self.args = ("\n".join(str(p) for p in problems if p.severity == "error"),)
         self.problems = problems
+        self.files = files

@@ -139,13 +139,15 @@ class KeptWorkspace(Struct, frozen=True, kw_only=True):
 class AgentSession(Struct, frozen=True, kw_only=True):
     """A session that an issue's last run had, by the id that its agent gave it.
 
-    Its agent can go on with it on that host and in that directory, ``workspace``, only.
+    Its agent can go on with it on that host and in that directory, ``workspace``, only. ``rule``
+    decided for the run, "" is the top level.
     """
 
     host: str
     agent: str
     workspace: str
     session_id: str
+    rule: str = ""
 
 
 class Finish(StrEnum):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from sortie.store import Store
 from sortie.telemetry import Publish
@@ -16,18 +16,21 @@ class Readiness(Struct, frozen=True, kw_only=True):
     """What a preflight found: whether runs could be recorded, placed and started now.
 
     ``fault`` forbids any poll and dispatch, ``hindrance`` says why no agent can be launched, and
-    ``shortage`` what this machine is short of. Each is None where all is well.
+    ``shortage`` what this machine is short of. Each is None where all is well. ``rule_hindrances``
+    say the same of the agents of rules.
     """
 
     fault: str | None = None
     hindrance: str | None = None
     shortage: str | None = None
+    rule_hindrances: Mapping[str, str] = field(default_factory=dict)
 
 
 class OrchestratorContext(Struct, frozen=True, kw_only=True):
     """Ports and callables.
 
-    ``run_context_for`` returns what a run on a host needs, by the settings in force. ``preflight``
+    ``run_context_for`` returns what a run on a host needs that a rule decides for, "" for the top
+    level, by the settings in force. ``preflight``
     is made before each poll. ``wall`` returns Unix seconds. ``compares``: the tracker itself moves
     an issue only if it is still in the expected state (COMPARE_AND_SET).
     """
@@ -35,7 +38,7 @@ class OrchestratorContext(Struct, frozen=True, kw_only=True):
     store: Store
     tracker: Tracker
     publish: Publish
-    run_context_for: Callable[[str], RunContext]
+    run_context_for: Callable[[str, str], RunContext]
     preflight: Callable[[], Awaitable[Readiness]]
     wall: Callable[[], float]
     compares: bool = False

@@ -51,7 +51,8 @@ async def poll(context: OrchestratorContext, states: tuple[str, ...], tell: Tell
         count = len(issues)
         if trouble := ready.hindrance or ready.shortage:
             result, error = "skipped", trouble
-        tell(ev.CandidatesFetched(issues, ready.hindrance, ready.shortage))
+        hindrances = ready.rule_hindrances
+        tell(ev.CandidatesFetched(issues, ready.hindrance, ready.shortage, hindrances))
         if pause := context.tracker.list_pause():
             tell(ev.PollsPutOff(pause))
     except (TrackerError, StoreError) as exc:
@@ -204,7 +205,7 @@ async def _clean_one(
     for the work in it."""
     try:
         with ranked():
-            tools = context.run_context_for(known.host)
+            tools = context.run_context_for(known.host, "")
             if tools.remote is not None:
                 with nullcontext() if spared else suppress(UnsavedWorkError):
                     await rescue_work(tools, issue, known, context.publish)

@@ -80,7 +80,7 @@ class Performer:
         context, start_soon = self._context, nurseries.effects.start_soon
         match decision:
             case do.Poll():
-                states = self.settings.tracker.active_states
+                states = self.settings.active_states
                 start_soon(effects.poll, context, states, self._tell)
             case do.Refresh():
                 start_soon(effects.refresh, context, decision, self._tell)
@@ -111,7 +111,7 @@ class Performer:
         nurseries.effects.start_soon(comments.comment, self._context, record.issue, remark)
 
     def _start(self, start: do.StartWorker, nurseries: Nurseries) -> None:
-        settings = self.settings
+        settings = self.settings.of_rule(start.rule)
         if settings.tracker.comments.on_dispatch:
             remark = comments.Remark(
                 run_id=start.run_id,
@@ -129,9 +129,10 @@ class Performer:
 
     def _is_worked_on(self, issue: Issue, start: do.StartWorker) -> bool:
         """Tell whether a run goes on, by where its issue stands now."""
-        if start.reaction is not None and self.policy.is_handed_off(issue):
+        policy = self.policy.of_rule(start.rule)
+        if start.reaction is not None and policy.is_handed_off(issue):
             return True
-        return self.policy.is_active(issue)
+        return policy.is_active(issue)
 
 
 def _fact_of(record: Record) -> facts.Fact | None:

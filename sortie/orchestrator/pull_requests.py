@@ -62,14 +62,14 @@ _INVISIBLE = re.compile(
 
 def _forge(context: OrchestratorContext) -> Forge:
     """Return the forge of the settings in force. Raises TrackerError where there is none."""
-    remote = context.run_context_for(LOCAL).remote
+    remote = context.run_context_for(LOCAL, "").remote
     if remote is None or remote.forge is None:
         raise TrackerError(TrackerErrorKind.INVALID, "the settings name no forge any more")
     return remote.forge
 
 
 def _settings(context: OrchestratorContext) -> ReactionsSettings:
-    return context.run_context_for(LOCAL).settings.reactions
+    return context.run_context_for(LOCAL, "").settings.reactions
 
 
 async def look(context: OrchestratorContext, question: do.LookAtPullRequests, tell: Tell) -> None:
@@ -99,7 +99,7 @@ async def _seen(
     context: OrchestratorContext, requests: tuple[PullRequest, ...], *, afresh: bool = False
 ) -> tuple[Mapping[str, PullRequestState], frozenset[str]]:
     """Return how pull requests stand, and who of those who have written something may push."""
-    forge, redact = _forge(context), context.run_context_for(LOCAL).redact
+    forge, redact = _forge(context), context.run_context_for(LOCAL, "").redact
     raw = await forge.look(requests, afresh=afresh)
     found = {name: tidied(state, redact) for name, state in raw.items()}
     authors = {author for state in found.values() for author in _weighty(state)}
@@ -247,7 +247,7 @@ async def _merged(
     if found.queued:
         return "queued", ""
     present = await _present(context, question.issue)
-    handed_off = context.run_context_for(LOCAL).settings.tracker.handoff_state
+    handed_off = context.run_context_for(LOCAL, "").settings.tracker.handoff_state
     if handed_off is None or not same_state(present.state, handed_off):
         return "refused", f"its issue stands in {present.state}"
     if not found.has_queue and await forge.bring_up_to_date(request, question.head):

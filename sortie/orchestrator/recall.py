@@ -56,8 +56,9 @@ def recall(
             detail = f"its run left {left[run.run_id]}"
             _park(claims, records, _fault(run.issue, detail, now, baseline_final=False))
         elif run.issue.id not in claims:  # else it has been parked or planned since
-            delay = adrift_delay(policy) if run.run_id in adrift else 0.0
-            retry = _interrupted(run, policy, delay)
+            obeyed = policy.of_rule(recovered.rules.get(run.issue.id, ""))
+            delay = adrift_delay(obeyed) if run.run_id in adrift else 0.0
+            retry = _interrupted(run, obeyed, delay)
             records.append(retry)
             claims[run.issue.id] = _waits(retry, now)
     for crash in recovered.crashes:
@@ -73,6 +74,7 @@ def recall(
         limits=tuple(_limited(limit, now, wall) for limit in recovered.limits),
         agent_sessions=dict(recovered.agent_sessions),
         deliveries=dict(recovered.deliveries),
+        rules=dict(recovered.rules),
         watches=recovered.watches,
         workspaces=recovered.workspaces,
         unsaved={place: now - max(0.0, wall - at) for place, at in recovered.unsaved.items()},

@@ -49,7 +49,7 @@ class Recovery(Struct, frozen=True, kw_only=True):
     publish: Publish
     wall: Callable[[], float]
     grace: float
-    has_program: Callable[[], Awaitable[bool]]
+    has_program: Callable[[str], Awaitable[bool]]
 
 
 async def recover(recovery: Recovery, policy: Policy) -> Memory:
@@ -159,20 +159,26 @@ Ended = Sequence[tuple[Held, str]]
 
 
 async def let_go(
-    memory: Memory, policy: Policy, has_program: Callable[[], Awaitable[bool]]
+    memory: Memory, policy: Policy, has_program: Callable[[str], Awaitable[bool]]
 ) -> tuple[Memory, Ended]:
     """End the holds that the settings, or a program that is there now, have made pointless.
 
     Issues over which the daemon crashed stay as they are.
     """
     held = [c for c in memory.claims if isinstance(c, Held) and c.issue.id not in memory.crashed]
-    is_wanted = any(claim.reason is HoldReason.AGENT_NOT_FOUND for claim in held)
-    is_there = is_wanted and await has_program()
+    wanted = {
+        memory.rules.get(claim.issue.id, "")
+        for claim in held
+        if claim.reason is HoldReason.AGENT_NOT_FOUND
+    }
+    there = {rule for rule in wanted if await has_program(rule)}
     ended = []
     for claim in held:
         sessions = memory.sessions.get(claim.issue.id, 0)
         spent = memory.spent.get(claim.issue.id, NOTHING)
-        if why := repaired(claim, policy, sessions, spent, has_program=is_there):
+        rule = memory.rules.get(claim.issue.id, "")
+        obeyed, is_there = policy.of_rule(rule), rule in there
+        if why := repaired(claim, obeyed, sessions, spent, has_program=is_there):
             ended.append((claim, why))
     over = {claim.issue.id for claim, _ in ended}
     anew = {claim.issue.id for claim, _ in ended if not _keeps_budget(claim)}
@@ -212,7 +218,7 @@ def facts_of(
                 issue=hold.issue,
                 reason=hold.reason,
                 detail=hold.detail,
-                ways_out=ways_out(policy, hold),
+                ways_out=ways_out(policy.of_rule(memory.rules.get(hold.issue.id, "")), hold),
             )
     for record in new:
         yield facts.IssueHeld(issue=record.issue, reason=record.reason, detail=record.detail)

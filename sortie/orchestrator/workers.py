@@ -57,6 +57,7 @@ class WorkerPool:
                 issue=start.issue,
                 attempt=start.streak.failures,
                 host=start.host,
+                rule=start.rule,
                 agent=settings.agent.kind,
                 max_turns=settings.agent.max_turns,
                 reaction=start.reaction.words if start.reaction is not None else (),
@@ -79,7 +80,9 @@ class WorkerPool:
             delivery=start.delivery,
             reaction=start.reaction,
         )
-        report = await work(job, self._context.run_context_for(start.host), reports, scopes)
+        report = await work(
+            job, self._context.run_context_for(start.host, start.rule), reports, scopes
+        )
         del self._scopes[run_id]
         if isinstance(report.end, Failed) and report.end.kind is ErrorKind.USAGE_LIMIT:
             reports.tell(self._limit_met(run_id, account, report.end))

@@ -20,11 +20,10 @@ Place = tuple[OrderKey, IssueId]
 
 
 class Candidate(Struct, frozen=True):
-    """An issue of the last poll with its place in the queue; ``group`` is its state, as a key."""
+    """An issue of the last poll with its place in the queue."""
 
     place: Place
     issue: Issue
-    group: str
 
 
 class GateVerdict(Struct, frozen=True):

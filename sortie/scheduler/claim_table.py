@@ -2,8 +2,8 @@
 
 Rule 1: a claim changes by ``table[issue_id] = claim`` and ``del table[issue_id]`` only; both update
 every index.
-Rule 2: an index is a function of the claims and of ``in_progress_state``; the tests compute it anew
-after each step of the simulation.
+Rule 2: an index is a function of the claims; the tests compute it anew after each step of the
+simulation.
 """
 
 from __future__ import annotations
@@ -32,48 +32,49 @@ from sortie.scheduler.claims import (
 )
 from sortie.scheduler.timing import order_key
 
-Share = tuple[str, tuple[str, ...]]
-"""What one run occupies: a slot on a host, and a slot in each of these states."""
+Share = tuple[str, tuple[str, ...], str]
+"""What one run occupies: a slot on a host, a slot in each of these states, and one of a rule."""
 
 
 class Load(Struct):
-    """The number of runs: in total, by state and by host."""
+    """The number of runs: in total, by state, by host and by rule."""
 
     total: int = 0
     by_state: Counter[str] = field(default_factory=Counter)
     by_host: Counter[str] = field(default_factory=Counter)
+    by_rule: Counter[str] = field(default_factory=Counter)
 
     def add(self, share: Share | None, count: int = 1) -> None:
         """Count one run more, or one less where ``count`` is -1; None occupies nothing."""
         if share is not None:
-            host, states = share
+            host, states, rule = share
             self.total += count
             self.by_host[host] += count
+            self.by_rule[rule] += count
             for state in states:
                 self.by_state[state] += count
 
     def copy(self) -> Load:
         """Return an equal load that changes independently."""
-        return Load(self.total, self.by_state.copy(), self.by_host.copy())
+        states, hosts, rules = self.by_state.copy(), self.by_host.copy(), self.by_rule.copy()
+        return Load(self.total, states, hosts, rules)
 
 
-def share_of(issue: Issue, host: str, bound_for: str | None) -> Share:
+def share_of(issue: Issue, host: str, bound_for: str | None, rule: str) -> Share:
     """Return what a run occupies; ``bound_for`` is a second state in which it needs a slot."""
     state = state_key(issue.state)
     if bound_for is None or (other := state_key(bound_for)) == state:
-        return host, (state,)
-    return host, (state, other)
+        return host, (state,), rule
+    return host, (state, other), rule
 
 
-def share_of_claim(claim: Claim | None, in_progress_state: str | None) -> Share | None:
+def share_of_claim(claim: Claim | None) -> Share | None:
     """Return what a claim occupies; None where it has no worker and is not about to get one."""
     match claim:
-        case Rechecking():
-            return share_of(claim.issue, claim.host, in_progress_state)
-        case Starting():
-            return share_of(claim.issue, claim.host, claim.bound_for)
+        case Rechecking() | Starting():
+            return share_of(claim.issue, claim.host, claim.bound_for, claim.rule)
         case Running() | Stopping():
-            return share_of(claim.issue, claim.host, None)
+            return share_of(claim.issue, claim.host, None, claim.rule)
         case _:
             return None
 
@@ -91,13 +92,10 @@ class ClaimTable(MutableMapping[IssueId, Claim]):
     SchedulerState.
     """
 
-    def __init__(
-        self, candidates: CandidateQueue, in_progress_state: str | None, epoch: float
-    ) -> None:
+    def __init__(self, candidates: CandidateQueue, epoch: float) -> None:
         self._claims: dict[IssueId, Claim] = {}
         self._by_kind: dict[type, dict[IssueId, Claim]] = defaultdict(dict)
         self._candidates = candidates
-        self._in_progress_state = in_progress_state
         self._epoch = epoch
         self._runs: dict[RunId, IssueId] = {}
         self.load = Load()
@@ -161,12 +159,6 @@ class ClaimTable(MutableMapping[IssueId, Claim]):
         """Return those of the ids that are claimed, in the order in which they were."""
         return [i for i in self._claims if i in ids] if ids else []
 
-    def count_by(self, in_progress_state: str | None) -> None:
-        """Count the runs that are about to start as bound for another state."""
-        self._in_progress_state, self.load = in_progress_state, Load()
-        for claim in self._claims.values():
-            self.load.add(share_of_claim(claim, in_progress_state))
-
     def __setitem__(self, issue_id: IssueId, claim: Claim) -> None:
         if issue_id in self._claims:
             self._unindex(issue_id)
@@ -174,7 +166,7 @@ class ClaimTable(MutableMapping[IssueId, Claim]):
             self._candidates.hide(issue_id)
         self._claims[issue_id] = claim
         self._by_kind[type(claim)][issue_id] = claim
-        self.load.add(share_of_claim(claim, self._in_progress_state))
+        self.load.add(share_of_claim(claim))
         if (at := _deadline(claim)) < math.inf:
             self.deadlines[issue_id] = at
         match claim:
@@ -198,7 +190,7 @@ class ClaimTable(MutableMapping[IssueId, Claim]):
         """Take a claim out of all indexes."""
         claim = self._claims[issue_id]
         del self._by_kind[type(claim)][issue_id]
-        self.load.add(share_of_claim(claim, self._in_progress_state), -1)
+        self.load.add(share_of_claim(claim), -1)
         for index in (self.due, self.missing, self.deadlines, self.handoffs):
             cast("dict[IssueId, object]", index).pop(issue_id, None)
         if isinstance(claim, WORKED):

@@ -32,13 +32,15 @@ class _Base(Struct, frozen=True, kw_only=True):
 
 
 class _Worked(_Base, frozen=True, kw_only=True):
-    """A worker has the issue. ``began_in`` is the state that the run found or set first."""
+    """A worker has the issue. ``began_in`` is the state that the run found or set first, ``rule``
+    the rule that decides for the issue."""
 
     run_id: RunId
     streak: Streak
     host: str
     since: float
     began_in: str
+    rule: str = ""
     turns: int = 0
 
 
@@ -113,13 +115,15 @@ class Waiting(_Base, frozen=True, kw_only=True):
 class Rechecking(_Base, frozen=True, kw_only=True):
     """The issue was chosen; the tracker is being asked whether that still holds.
 
-    It counts as if it ran on ``host`` already. ``waited`` is the wait that came due, None for a
-    fresh candidate.
+    It counts as if it ran on ``host`` already, by ``rule``, and as bound for another state where
+    ``bound_for`` names one. ``waited`` is the wait that came due, None for a fresh candidate.
     """
 
     token: int
     host: str
     waited: Waiting | None
+    rule: str = ""
+    bound_for: str | None = None
 
 
 class Cleaning(_Base, frozen=True, kw_only=True):

@@ -52,15 +52,17 @@ def poll_now(state: SchedulerState, now: float) -> None:
 
 def change_policy(state: SchedulerState, policy: Policy, now: float) -> None:
     """Apply other settings, to what runs too: states may mean something else."""
-    old, state.policy = state.policy, policy
+    old = state.policy
+    former = {held.issue.id: state.policy_for(held.issue) for held in state.claims.of_kind(Held)}
+    state.obey(policy)
     state.dispatch_needed = True
-    state.claims.count_by(policy.in_progress_state)
     state.candidates.reopen()
     for _, waiting in state.claims.due_in_order():
         state.set_reason(waiting, "")
     for claim in state.claims.of_kind(Held):
         state.in_hand = claim.issue
-        if ended_by_reload(claim, old, policy, state.ledger.of_issue(claim.issue.id)):
+        before, after = former[claim.issue.id], state.policy_for(claim.issue)
+        if ended_by_reload(claim, before, after, state.ledger.of_issue(claim.issue.id)):
             raised = claim.reason is HoldReason.USAGE_BUDGET_EXHAUSTED
             end_hold(state, claim, "the settings changed", keeps_budget=raised)
     for worked in list(state.worked()):
@@ -70,7 +72,7 @@ def change_policy(state: SchedulerState, policy: Policy, now: float) -> None:
         for cleaning in state.claims.of_kind(Cleaning):
             if cleaning.kept and not cleaning.busy:
                 state.claims[cleaning.issue.id] = replace(cleaning, due_at=now)
-    state.hosts.forget(policy.hosts, settings_changed=True)
+    state.hosts.forget(policy.every_host, settings_changed=True)
     poll_now(state, now)
 
 
@@ -106,9 +108,10 @@ def pause(state: SchedulerState, *, paused: bool) -> Reply:
         state.paused = paused
         state.dispatch_needed = True
         state.out.append(rec.RecordPause(paused=paused))
-    if not paused and state.limits.of(state.policy.account) is not None:
-        state.lift_limit(state.policy.account, "an operator had dispatch go on")
-        done = f"{done}, and the usage limit of {state.policy.agent} is tried anew"
+    for policy in () if paused else state.policy.every():
+        if state.limits.of(policy.account) is not None:
+            state.lift_limit(policy.account, "an operator had dispatch go on")
+            done = f"{done}, and the usage limit of {policy.agent} is tried anew"
     return Reply("done", done)
 
 
@@ -194,6 +197,7 @@ def retry(state: SchedulerState, name: str, now: float) -> Reply:
         return Reply("conflict", f"{issue.identifier} cannot be retried: {reason}")
     watched = state.watched(issue.id)
     moves = watched is not None and watched.watch.over is not None  # elsewhere than handed off
+    hands_off = state.policy_for(issue).handoff_state is not None
     match claim:
         case Cleaning():
             state.claims[issue.id] = replace(claim, due_at=now, last_request=state.last_request)
@@ -201,7 +205,7 @@ def retry(state: SchedulerState, name: str, now: float) -> Reply:
         case HandingOff():
             state.hand_off(issue, claim.streak, now, tries=0, delay=0.0)
             return Reply("done", f"the handoff of {issue.identifier} is tried now")
-        case Held(reason=HoldReason.HANDOFF_FAILED) if state.policy.handoff_state and not moves:
+        case Held(reason=HoldReason.HANDOFF_FAILED) if hands_off and not moves:
             end_hold(state, claim, _RETRIED)
             state.hand_off(issue, Streak(), now, tries=0, delay=0.0)
             return Reply("done", f"the handoff of {issue.identifier} is tried now")
@@ -252,7 +256,7 @@ def _not_retried(
 def _but(state: SchedulerState, issue: Issue, now: float) -> str:
     """Say what still keeps an issue from running, by the gates that a claim does not close."""
     view = view_of(state, now)
-    spent = spent_text(state, issue.id)
+    spent = spent_text(state, issue)
     reason = closed(FITNESS, issue, view) or spent or closed(ROOM, issue, view)
     return f", but {reason}" if reason else ""
 

@@ -82,6 +82,7 @@ class Scheduler:
             deliveries=dict(memory.deliveries),
             workspaces=WorkspaceIndex(memory.workspaces, memory.unsaved),
             crashed=set(memory.crashed),
+            rules=dict(memory.rules),
             paused=memory.paused,
         )
         for claim in memory.claims:
@@ -95,6 +96,8 @@ class Scheduler:
                 issue=issue, watch=watch, due_at=now, interval=interval, front_since=now
             )
             self._state.watches[issue.id] = watched
+        for issue_id in (*self._state.claims, *self._state.watches) if policy.rules else ():
+            self._state.rules.setdefault(issue_id, "")  # claimed when there were no rules
 
     @property
     def drained(self) -> bool:
@@ -108,8 +111,9 @@ class Scheduler:
 
     @property
     def usage_limit(self) -> UsageLimit | None:
-        """The usage limit of the agent's account, None where none is known."""
-        return self._state.limits.of(self._state.policy.account)
+        """The usage limit of the agent's account, or of the first rule's that has one, None where
+        none is known."""
+        return self._state.usage_limit
 
     @property
     def idle_polls(self) -> int:
@@ -164,6 +168,7 @@ class Scheduler:
         state.in_hand = None
         self._apply(event, now)
         dispatch(state, now)
+        state.forget_rules()
         if isinstance(event, ev.CandidatesFetched):
             state.idle_polls = 0 if self._is_busy() else state.idle_polls + 1
         return state.out
@@ -231,9 +236,13 @@ class Scheduler:
         self._poll_answered(now)
         state.skipped = state.poll_error = None
         state.tracker_answered(now)
-        if state.hindrance is not None and event.hindrance is None:
-            program_appeared(state)
-        state.hindrance, state.shortage = event.hindrance, event.shortage
+        hindrances = dict(event.rule_hindrances)
+        if event.hindrance is not None:
+            hindrances[""] = event.hindrance
+        appeared = state.hindrances.keys() - hindrances.keys()
+        state.hindrances, state.shortage = hindrances, event.shortage
+        if appeared:
+            program_appeared(state, appeared)
         note_candidates(state, event.issues)
 
     def _poll_answered(self, now: float) -> None:

@@ -52,6 +52,7 @@ class StartWorker(Struct, frozen=True, kw_only=True):
     streak: Streak
     host: str
     fetched_at: float
+    rule: str = ""
     resume: AgentSession | None = None
     delivery: Delivery | None = None
     reaction: Reaction | None = None

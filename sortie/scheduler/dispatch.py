@@ -46,6 +46,7 @@ from sortie.scheduler.timing import UNANSWERED_PAUSE, order_key
 def note_candidates(state: SchedulerState, issues: tuple[Issue, ...]) -> None:
     """Replace the queue by the issues of a poll."""
     left_out = {c.issue.id for c in state.claims.of_kind(Held) if _broke_us(state, c)}
+    state.matched.clear()
     state.candidates.take(issues, left_out, state.claims, partial(_candidate, state))
     state.in_hand = None
     state.dispatch_needed = True
@@ -53,7 +54,7 @@ def note_candidates(state: SchedulerState, issues: tuple[Issue, ...]) -> None:
 
 def _candidate(state: SchedulerState, issue: Issue) -> Candidate:
     state.in_hand = issue
-    return Candidate((order_key(issue), issue.id), issue, state_key(issue.state))
+    return Candidate((order_key(issue), issue.id), issue)
 
 
 def _broke_us(state: SchedulerState, claim: Held) -> bool:
@@ -79,17 +80,18 @@ def dispatch(state: SchedulerState, now: float) -> None:
             else:
                 state.set_reason(waited, verdict.reason or "")
             continue
-        if state.over_budget(issue.id):
+        if state.over_budget(issue):
             spent.append((issue, waited))
             continue
         host, room = free_host(issue, view), first_closed(ROOM, issue, view)
         if room is None and host is not None:
-            view.load.add(share_of(issue, host, state.policy.in_progress_state))
+            bound_for = state.policy_for(issue).in_progress_state
+            view.load.add(share_of(issue, host, bound_for, state.rule_of(issue)))
             chosen.append((issue, waited, host))
             continue
         reason = (room and room.reason) or ""
         if room is not None and room.gate in SHARED:
-            shut[state_key(issue.state)] = reason
+            shut[_group(state, issue)] = reason
         if waited is not None:
             state.set_reason(waited, reason)
     state.candidates.set_aside(unfit)
@@ -99,7 +101,14 @@ def dispatch(state: SchedulerState, now: float) -> None:
     if chosen:
         token = state.next_request()
         for issue, waited, host in chosen:
-            state.claims[issue.id] = Rechecking(issue=issue, token=token, host=host, waited=waited)
+            state.claims[issue.id] = Rechecking(
+                issue=issue,
+                token=token,
+                host=host,
+                rule=state.rule_of(issue),
+                bound_for=state.policy_for(issue).in_progress_state,
+                waited=waited,
+            )
         state.out.append(Refresh(token, frozenset(issue.id for issue, _, _ in chosen)))
 
 
@@ -116,30 +125,35 @@ def _served(
     """Yield due waits and open candidates in the order in which they are served.
 
     Left out are those that need no look: candidates once there is no room for any, and all issues
-    in a state for which ``shut`` says why there is none.
+    of a group for which ``shut`` says why there is none.
     """
 
     def fresh() -> Iterator[tuple[Place, Issue, Waiting | None]]:
         for candidate in state.candidates.open():
             if _is_full(state, view):
                 return
-            if candidate.group not in shut:
+            if not shut or _group(state, candidate.issue) not in shut:
                 yield candidate.place, candidate.issue, None
 
     due = ((place, claim.issue, claim) for place, claim in state.claims.due_in_order())
     for _, issue, waited in merge(due, fresh(), key=itemgetter(0)):
-        if waited is None or not _has_reason(waited, shut):
+        if waited is None or not _has_reason(state, waited, shut):
             yield issue, waited
 
 
-def _has_reason(claim: Waiting, shut: Mapping[str, str]) -> bool:
+def _group(state: SchedulerState, issue: Issue) -> str:
+    """Return what issues have in common of which the shared gates say the same."""
+    return f"{state_key(issue.state)}\n{state.rule_of(issue)}"
+
+
+def _has_reason(state: SchedulerState, claim: Waiting, shut: Mapping[str, str]) -> bool:
     """Tell whether a due wait has the reason already that it would get.
 
     It lost the reason if its issue or the settings changed since.
     """
     if not claim.reason or claim.issue.formerly:
         return False
-    return claim.reason == shut.get(state_key(claim.issue.state))
+    return claim.reason == shut.get(_group(state, claim.issue))
 
 
 def _is_full(state: SchedulerState, view: View) -> bool:
@@ -194,7 +208,7 @@ def _judge(state: SchedulerState, claim: Rechecking, issue: Issue, now: float) -
         return
     host = free_host(issue, view)
     # A reload may have taken from what it may use while it was re-read.
-    reason = unfit or spent_text(state, issue.id) or closed(ROOM, issue, view)
+    reason = unfit or spent_text(state, issue) or closed(ROOM, issue, view)
     if reason is None and host is not None:
         _start(state, claim, issue, host, now)
         return
@@ -233,7 +247,9 @@ def _put_back_unread(state: SchedulerState, claim: Rechecking, error: str, now: 
 def _start(state: SchedulerState, claim: Rechecking, issue: Issue, host: str, now: float) -> None:
     run_id, waited = state.new_run_id(), claim.waited
     streak = waited.streak if waited is not None else Streak()
-    in_progress = state.policy.in_progress_state
+    state.keep_rule(issue)
+    policy, rule = state.policy_for(issue), state.rule_of(issue)
+    in_progress = policy.in_progress_state
     moves = in_progress is not None and not same_state(in_progress, issue.state)
     state.claims[issue.id] = Starting(
         issue=issue,
@@ -241,17 +257,18 @@ def _start(state: SchedulerState, claim: Rechecking, issue: Issue, host: str, no
         streak=streak,
         host=host,
         since=now,
+        rule=rule,
         began_in=issue.state,
         bound_for=in_progress if moves else None,
         last_request=claim.token,
     )
-    state.limits.try_with(state.policy.account, run_id)
+    state.limits.try_with(policy.account, run_id)
     state.candidates.discard(issue.id)
     if waited is not None:
         state.out.append(rec.ForgetRetry(issue_id=issue.id))
     state.out.append(
         rec.RecordRun(
-            run_id=run_id, issue=issue, streak=streak, host=host, agent=state.policy.agent
+            run_id=run_id, issue=issue, streak=streak, host=host, agent=policy.agent, rule=rule
         )
     )
     state.out.append(
@@ -260,6 +277,7 @@ def _start(state: SchedulerState, claim: Rechecking, issue: Issue, host: str, no
             issue=issue,
             streak=streak,
             host=host,
+            rule=rule,
             fetched_at=now,
             resume=_resumable(state, issue, host),
             delivery=_half_done(state, issue, host),
@@ -272,7 +290,7 @@ def _resumable(state: SchedulerState, issue: Issue, host: str) -> AgentSession |
     """Return the session that a run of the issue can go on with, if its directory is still the
     issue's."""
     session = state.agent_sessions.get(issue.id)
-    if session is None or (session.host, session.agent) != (host, state.policy.agent):
+    if session is None or (session.host, session.agent) != (host, state.policy_for(issue).agent):
         return None
     known = {(workspace.host, workspace.path) for workspace in state.workspaces.of(issue.id)}
     return session if (host, session.workspace) in known else None

@@ -71,7 +71,7 @@ def _failed(
         state.out.append(failed)
     if isinstance(errand, IssueMove) and state.claims.find(watched.issue.id) is None:
         detail = f"it could not be moved to {errand.state}: {error}"
-        reason, stands_in = HoldReason.HANDOFF_FAILED, state.policy.handoff_state
+        reason, stands_in = HoldReason.HANDOFF_FAILED, state.policy_for(watched.issue).handoff_state
         hold(state, watched.issue, reason, detail, now, handoff_state=stands_in)
     return is_move and not is_expired(state, watched, now)
 

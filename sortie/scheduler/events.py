@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from sortie.model import (
     NOTHING,
@@ -37,12 +37,14 @@ class TimePassed(Struct, frozen=True):
 
 
 class CandidatesFetched(Struct, frozen=True):
-    """A poll succeeded. ``hindrance`` says why no agent could be launched now, if so, and
-    ``shortage`` what this machine is short of."""
+    """A poll succeeded. ``hindrance`` says why no agent could be launched now, if so,
+    ``rule_hindrances`` why those of rules could not, and ``shortage`` what this machine is short
+    of."""
 
     issues: tuple[Issue, ...]
     hindrance: str | None = None
     shortage: str | None = None
+    rule_hindrances: Mapping[str, str] = field(default_factory=dict)
 
 
 class PollFailed(Struct, frozen=True):

@@ -70,7 +70,7 @@ def exited(state: SchedulerState, event: WorkerExited, now: float) -> None:
     _comment(state, claim, event.report)
     _settle(state, claim, event.report, now)
     state.release(claim.issue.id)
-    issue, policy = claim.issue, state.policy
+    issue, policy = claim.issue, state.policy_for(claim.issue)
     if policy.is_terminal(issue):
         if reason is StopReason.OPERATOR:
             drop_promise(state, issue, f"it is {issue.state}")
@@ -99,7 +99,7 @@ def _record(state: SchedulerState, claim: Worked, event: WorkerExited) -> rec.Re
             pass  # the agent had done its work
         case Stopped():
             status, kind = RunStatus.CANCELLED, ErrorKind.TURN_CANCELLED
-            used = state.used_up(claim.issue.id) if reason is StopReason.BUDGET else None
+            used = state.used_up(claim.issue) if reason is StopReason.BUDGET else None
             why = reason if used is None else used.sentence
             error, stopped_for = f"the run was stopped: {why}", reason
         case Finished():
@@ -123,10 +123,11 @@ def _comment(state: SchedulerState, claim: Worked, report: RunReport) -> None:
         return  # it goes on
     here = [known for known in state.workspaces.of(claim.issue.id) if known.host == claim.host]
     place = here[-1] if here else None
-    is_told = state.policy.comment_on_completion or report.summary.opened
+    policy = state.policy_for(claim.issue)
+    is_told = policy.comment_on_completion or report.summary.opened
     if isinstance(report.end, Finished) and is_told:
         state.out.append(PostComment(claim.run_id, claim.issue, "completion", report, place))
-    elif isinstance(report.end, Failed) and state.policy.comment_on_failure:
+    elif isinstance(report.end, Failed) and policy.comment_on_failure:
         state.out.append(PostComment(claim.run_id, claim.issue, "failure", report, place))
 
 
@@ -148,7 +149,7 @@ def _is_over(claim: Worked, report: RunReport) -> bool:
 
 def _follow(state: SchedulerState, claim: Worked, report: RunReport, now: float) -> None:
     """Plan what a still active issue does after this run."""
-    issue, policy = claim.issue, state.policy
+    issue, policy = claim.issue, state.policy_for(claim.issue)
     match report.end:
         case Stopped() if isinstance(claim, Stopping) and claim.reason is StopReason.BUDGET:
             _follow_budget(state, claim, now)
@@ -185,7 +186,7 @@ def _follow(state: SchedulerState, claim: Worked, report: RunReport, now: float)
             detail = f"the agent {says}, and no handoff state is configured"
             detail = _in_its_words(detail, report)
             hold(state, issue, HoldReason.AGENT_BLOCKED, detail, now)
-        case _ if state.over_budget(issue.id):
+        case _ if state.over_budget(issue):
             hold_for_budget(state, issue, now)
         case Failed(status=status):
             streak = after_failure(claim.streak)
@@ -209,7 +210,7 @@ def _in_its_words(sentence: str, report: RunReport) -> str:
 
 def _follow_budget(state: SchedulerState, claim: Stopping, now: float) -> None:
     """Park an issue that has used too much, unless it may use more by now."""
-    if state.over_budget(claim.issue.id):
+    if state.over_budget(claim.issue):
         hold_for_budget(state, claim.issue, now)
     else:
         state.wait(claim.issue, claim.streak, Trigger.INTERRUPTED, now, delay=0.0)
@@ -233,7 +234,7 @@ def _follow_host(state: SchedulerState, claim: Worked, end: Failed, now: float) 
     lacks_agent = end.kind is ErrorKind.AGENT_NOT_FOUND
     state.uncount_session(claim.issue.id, claim.turns)
     pause_host(state, claim.host, end.message, now, lacks_agent=lacks_agent)
-    if lacks_agent and state.hosts.all_lack_agent(state.policy.hosts):
+    if lacks_agent and state.hosts.all_lack_agent(state.policy_for(claim.issue).hosts):
         hold(state, claim.issue, HoldReason.AGENT_NOT_FOUND, end.message, now)
     else:
         state.wait(claim.issue, claim.streak, Trigger.ERROR, now, delay=0.0)
@@ -245,8 +246,9 @@ def _follow_cut(state: SchedulerState, claim: Worked, end: Failed, now: float) -
     The second in a row counts as a failure, as after a crash of the daemon: the agent itself may
     be what brings the host down.
     """
-    streak, delay = after_interruption(claim.streak, state.policy)
+    policy = state.policy_for(claim.issue)
+    streak, delay = after_interruption(claim.streak, policy)
     state.uncount_session(claim.issue.id, claim.turns)
-    delay = max(delay, adrift_delay(state.policy))
+    delay = max(delay, adrift_delay(policy))
     pause_host(state, claim.host, end.message, now)
     state.wait(claim.issue, streak, Trigger.INTERRUPTED, now, delay=delay)

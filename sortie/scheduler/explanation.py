@@ -163,13 +163,14 @@ def _detail(state: SchedulerState, claim: Claim | None) -> str:
         case Waiting():
             return f"it waits for its {claim.kind}, {_after(claim)}"
         case HandingOff(token=None, refusal=str(refusal)) if refusal:
-            to = state.policy.handoff_state
+            to = state.policy_for(claim.issue).handoff_state
             return f"its handoff to {to} waits until the tracker takes changes: {refusal}"
         case HandingOff(token=None):
             times = f"{claim.tries} time{'' if claim.tries == 1 else 's'}"
-            return f"its handoff to {state.policy.handoff_state} failed {times} and is tried again"
+            to = state.policy_for(claim.issue).handoff_state
+            return f"its handoff to {to} failed {times} and is tried again"
         case HandingOff():
-            return f"it is being moved to {state.policy.handoff_state}"
+            return f"it is being moved to {state.policy_for(claim.issue).handoff_state}"
         case Held():
             return f"{claim.reason}: {claim.detail}"
         case Cleaning(kept=kept) if kept:
@@ -251,7 +252,7 @@ def _rest_over(state: SchedulerState, issue: Issue, gates: tuple[GateVerdict, ..
     """Return when the first host for an issue is tried again, or its agent's usage limit ends,
     where that is what it waits for."""
     closed = next((v for v in gates if v.reason is not None), None)
-    limit = state.limits.of(state.policy.account)
+    limit = state.limits.of(state.policy_for(issue).account)
     if closed is not None and closed.gate == USAGE_LIMIT and limit is not None:
         return limit.until if limit.backing_off else None
     if closed is None or closed.gate != HOST_SLOT:

@@ -11,15 +11,22 @@ from sortie.scheduler.state import SchedulerState
 
 
 class View(Struct, frozen=True):
-    """What the gates look at, at ``now`` in monotonic seconds. ``lacks_agent`` tells that an issue
-    is held for want of the agent's program, where none could be launched now; ``rechecking`` that
-    one was chosen and is being re-read, where a usage limit may be over."""
+    """What the gates look at, at ``now`` in monotonic seconds. ``lacking`` are the rules of which
+    an issue is held for want of the agent's program, where it cannot be launched now;
+    ``rechecking`` the accounts with a usage limit for which an issue is being re-read."""
 
     state: SchedulerState
     load: Load
     now: float
-    lacks_agent: bool
-    rechecking: bool = False
+    lacking: frozenset[str]
+    rechecking: frozenset[str] = frozenset()
+
+    def others_wanting(self, rule: str) -> int:
+        """Return how many open candidates and due waits other rules have."""
+        state = self.state
+        issues = [candidate.issue for candidate in state.candidates.open()]
+        issues += [claim.issue for _, claim in state.claims.due_in_order()]
+        return sum(state.rule_of(issue) != rule for issue in issues)
 
 
 def view_of(state: SchedulerState, now: float, *, besides: IssueId | None = None) -> View:
@@ -29,13 +36,15 @@ def view_of(state: SchedulerState, now: float, *, besides: IssueId | None = None
     """
     load = state.claims.load.copy()
     if besides is not None:
-        own = state.claims.find(besides)
-        load.add(share_of_claim(own, state.policy.in_progress_state), -1)
-    lacks_agent = state.hindrance is not None and any(
-        claim.reason is HoldReason.AGENT_NOT_FOUND and claim.issue.id != besides
-        for claim in state.claims.of_kind(Held)
-    )
-    rechecking = state.limits.of(state.policy.account) is not None and any(
-        claim.issue.id != besides for claim in state.claims.of_kind(Rechecking)
-    )
-    return View(state, load, now, lacks_agent, rechecking)
+        load.add(share_of_claim(state.claims.find(besides)), -1)
+    lacking = {
+        state.rule_of(claim.issue)
+        for claim in (state.claims.of_kind(Held) if state.hindrances else ())
+        if claim.reason is HoldReason.AGENT_NOT_FOUND and claim.issue.id != besides
+    }
+    rechecking = {
+        state.policy_for(claim.issue).account
+        for claim in (state.claims.of_kind(Rechecking) if state.limits.all() else ())
+        if claim.issue.id != besides
+    }
+    return View(state, load, now, frozenset(lacking), frozenset(rechecking))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sortie.model import Issue, IssueId, state_key
+from sortie.model import Issue, state_key
 from sortie.scheduler.candidates import GateVerdict
 from sortie.scheduler.claims import (
     Claim,
@@ -41,7 +41,7 @@ def _active(issue: Issue, view: View) -> str | None:
 
 
 def _labels(issue: Issue, view: View) -> str | None:
-    required = view.state.policy.required_labels
+    required = view.state.policy_for(issue).required_labels
     if not required:
         return None
     missing = sorted(required - set(map(state_key, issue.labels)))
@@ -79,29 +79,32 @@ def _dispatch(_issue: Issue, view: View) -> str | None:
     return state.store_error or state.skipped
 
 
-def _agent(_issue: Issue, view: View) -> str | None:
+def _agent(issue: Issue, view: View) -> str | None:
     state = view.state
-    if state.hindrance is not None and not _may_probe(view):
-        return state.hindrance
+    rule = state.rule_of(issue)
+    hindrance = state.hindrances.get(rule)
+    if hindrance is not None and not _may_probe(rule, view):
+        return hindrance
     if state.shortage is not None and view.load.total:
         return state.shortage  # one run at a time may have enough
     return None
 
 
-def _may_probe(view: View) -> bool:
-    """Tell whether one issue may be tried although no agent can be launched.
+def _may_probe(rule: str, view: View) -> bool:
+    """Tell whether one issue of a rule may be tried although its agent cannot be launched.
 
     Its failed run puts the error on record as a hold; the other issues wait meanwhile.
     """
-    return not view.load.total and not view.lacks_agent
+    return not view.load.by_rule.get(rule) and rule not in view.lacking
 
 
-def _usage_limit(_issue: Issue, view: View) -> str | None:
-    limit = view.state.limits.of(view.state.policy.account)
+def _usage_limit(issue: Issue, view: View) -> str | None:
+    account = view.state.policy_for(issue).account
+    limit = view.state.limits.of(account)
     if limit is None:
         return None
     chosen = view.load.total > view.state.claims.load.total
-    if limit.backing_off or limit.probe is not None or view.rechecking or chosen:
+    if limit.backing_off or limit.probe is not None or account in view.rechecking or chosen:
         return limit.sentence
     return None
 
@@ -115,17 +118,47 @@ def _space(issue: Issue, view: View) -> str | None:
     return state.space.issue_full(state.workspaces.of(issue.id), state.policy.space)
 
 
-def _slot(_issue: Issue, view: View) -> str | None:
-    return None if view.load.total < view.state.policy.max_concurrent_agents else NO_SLOT
+def _slot(issue: Issue, view: View) -> str | None:
+    policy = view.state.policy
+    if view.load.total >= policy.max_concurrent_agents:
+        return NO_SLOT
+    if view.load.total + reserved(issue, view) >= policy.max_concurrent_agents:
+        return f"{NO_SLOT}: those that are free are guaranteed to other rules"
+    return None
+
+
+def reserved(issue: Issue, view: View) -> int:
+    """Return how many free slots an issue may not have, as they are guaranteed to other rules."""
+    own, load = view.state.rule_of(issue), view.load.by_rule
+    kept = {
+        rule.name: max(0, rule.guaranteed - load[rule.name]) for rule in view.state.policy.rules
+    }
+    return 0 if kept.get(own) else sum(kept.values())
+
+
+def _rule_slot(issue: Issue, view: View) -> str | None:
+    name = view.state.rule_of(issue)
+    rule = next((rule for rule in view.state.policy.rules if rule.name == name), None)
+    if rule is None or rule.max_concurrent_agents is None:
+        return None
+    has, limit = view.load.by_rule[name], rule.max_concurrent_agents
+    if has < limit:
+        return None
+    if has >= (rule.burst_to or limit):
+        return f"{NO_SLOT} for rule {name}"
+    free = view.state.policy.max_concurrent_agents - view.load.total - reserved(issue, view)
+    if free > view.others_wanting(name):
+        return None
+    return f"{NO_SLOT} for rule {name} beyond {limit}, as others wait for the free ones"
 
 
 def _state_slot(issue: Issue, view: View) -> str | None:
-    policy = view.state.policy
+    policy, bound_for = view.state.policy, view.state.policy_for(issue).in_progress_state
     if not policy.max_by_state:
         return None
     states = {state_key(issue.state)}
-    if policy.in_progress_state is not None:
-        states.add(state_key(policy.in_progress_state))
+    if bound_for is not None:
+        states.add(state_key(bound_for))
     for state in sorted(states):
         limit = policy.max_by_state.get(state)
         if limit is not None and view.load.by_state.get(state, 0) >= limit:
@@ -139,7 +172,9 @@ def _host_slot(issue: Issue, view: View) -> str | None:
     if any(reason is None for reason in closed_for.values()):
         return None
     reasons = ", ".join(f"{host} {reason}" for host, reason in closed_for.items())
-    elsewhere = "" if hosts == view.state.policy.hosts else ", and its workspace is there"
+    elsewhere = (
+        "" if hosts == view.state.policy_for(issue).hosts else ", and its workspace is there"
+    )
     if elsewhere and any(view.state.hosts.of(host) is not None for host in hosts):
         elsewhere += f"; after {HOST_WAIT_LIMIT / 60:.0f} minutes of trouble it goes elsewhere"
     return f"no host is free ({reasons}{elsewhere})"
@@ -158,8 +193,9 @@ def eligible_hosts(issue: Issue, state: SchedulerState) -> tuple[str, ...]:
     where the agent's program is missing, or where nothing has run in the workspace.
     """
     homes = {known.host for known in state.workspaces.of(issue.id)}
-    awaited = (host for host in state.policy.hosts if host in homes)
-    return tuple(host for host in awaited if _is_awaited(host, issue, state)) or state.policy.hosts
+    hosts = state.policy_for(issue).hosts
+    awaited = (host for host in hosts if host in homes)
+    return tuple(host for host in awaited if _is_awaited(host, issue, state)) or hosts
 
 
 def _is_awaited(host: str, issue: Issue, state: SchedulerState) -> bool:
@@ -210,14 +246,17 @@ ROOM: tuple[tuple[str, Gate], ...] = (
     (DAILY_BUDGET, _daily_budget),
     ("workspace size", _space),
     ("slot", _slot),
+    ("rule slot", _rule_slot),
     ("state slot", _state_slot),
     (HOST_SLOT, _host_slot),
 )
 """Gates that Sortie opens as time goes by."""
 
-SHARED = frozenset({"dispatch", "agent", USAGE_LIMIT, DAILY_BUDGET, "slot", "state slot"})
-"""Gates of ROOM that say the same of all issues in one state. One that is closed stays closed
-while issues are only chosen."""
+SHARED = frozenset(
+    {"dispatch", "agent", USAGE_LIMIT, DAILY_BUDGET, "slot", "rule slot", "state slot"}
+)
+"""Gates of ROOM that say the same of all issues in one state that one rule decides for. One that is
+closed stays closed while issues are only chosen."""
 
 
 def first_closed(
@@ -254,7 +293,7 @@ def explain(issue: Issue, state: SchedulerState, now: float) -> tuple[GateVerdic
     view = view_of(state, now, besides=issue.id)
     verdicts = [GateVerdict(name, gate(issue, view)) for name, gate in FITNESS]
     verdicts.append(GateVerdict("claim", _claimed(state.claims.find(issue.id))))
-    verdicts.append(GateVerdict("budget", spent_text(state, issue.id)))
+    verdicts.append(GateVerdict("budget", spent_text(state, issue)))
     verdicts += [GateVerdict(name, gate(issue, view)) for name, gate in ROOM]
     last = verdicts[-1]
     if last.gate == HOST_SLOT and last.reason is not None and (troubles := _troubles(issue, state)):
@@ -262,12 +301,12 @@ def explain(issue: Issue, state: SchedulerState, now: float) -> tuple[GateVerdic
     return tuple(verdicts)
 
 
-def spent_text(state: SchedulerState, issue_id: IssueId) -> str | None:
+def spent_text(state: SchedulerState, issue: Issue) -> str | None:
     """Say that an issue may have no further run because of its budget, None where it may."""
-    used = state.used_up(issue_id)
+    used = state.used_up(issue)
     if used is not None:
         return used.sentence
-    return SPENT if state.over_budget(issue_id) else None
+    return SPENT if state.over_budget(issue) else None
 
 
 def _claimed(claim: Claim | None) -> str | None:

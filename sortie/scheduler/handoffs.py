@@ -62,7 +62,7 @@ def handoff_answered(state: SchedulerState, event: TransitionAnswered, now: floa
             keep_promise(state, issue, now)
             return
         state.candidates.discard(issue.id)
-        drop_promise(state, issue, f"it was moved to {state.policy.handoff_state}")
+        drop_promise(state, issue, f"it was moved to {state.policy_for(issue).handoff_state}")
     elif event.error_kind is None or event.error_kind is TrackerErrorKind.CONFLICT:
         state.release(issue.id)
         state.candidates.discard(issue.id)
@@ -72,7 +72,7 @@ def handoff_answered(state: SchedulerState, event: TransitionAnswered, now: floa
     elif event.error_kind.is_outage:
         refusals = claim.refusals + 1
         rest = state.tracker_paused_until - now
-        delay = rest if rest > 0 else backoff(refusals, state.policy)
+        delay = rest if rest > 0 else backoff(refusals, state.policy_for(issue))
         state.hand_off(issue, claim.streak, now, tries=claim.tries, delay=delay)
         waiting = state.claims[issue.id]
         assert isinstance(waiting, HandingOff)
@@ -81,12 +81,12 @@ def handoff_answered(state: SchedulerState, event: TransitionAnswered, now: floa
         state.out.append(rec.ForgetRetry(issue_id=issue.id))
         _hold_unmoved(state, issue, event.error, now)
     else:
-        delay = backoff(tries, state.policy)
+        delay = backoff(tries, state.policy_for(issue))
         state.hand_off(issue, claim.streak, now, tries=tries, delay=delay)
 
 
 def _hold_unmoved(state: SchedulerState, issue: Issue, error: str, now: float) -> None:
-    wanted = state.policy.handoff_state
+    wanted = state.policy_for(issue).handoff_state
     detail = f"it could not be moved to {wanted}: {error}"
     hold(state, issue, HoldReason.HANDOFF_FAILED, detail, now, handoff_state=wanted)
 

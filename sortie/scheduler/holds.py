@@ -6,6 +6,8 @@ read after the hold began.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from msgspec.structs import replace
 
 from sortie import facts
@@ -41,6 +43,7 @@ def hold(
         handoff_state=handoff_state,
     )
     state.out.append(record_of(held))
+    state.keep_rule(issue)
     park(state, held)
 
 
@@ -74,7 +77,7 @@ def set_baseline(state: SchedulerState, claim: Held, issue: Issue) -> None:
 
 def hold_for_budget(state: SchedulerState, issue: Issue, now: float) -> None:
     """Park an issue that had all its sessions, or used all that it may."""
-    used = state.used_up(issue.id)
+    used = state.used_up(issue)
     if used is not None:
         hold(state, issue, HoldReason.USAGE_BUDGET_EXHAUSTED, used.sentence, now)
     else:
@@ -107,10 +110,10 @@ def ended_by_reload(claim: Held, old: Policy, new: Policy, spent: Spending) -> b
     return claim.reason in CONFIGURATION_HOLDS
 
 
-def program_appeared(state: SchedulerState) -> None:
-    """Let go what was held because the agent's program was missing."""
+def program_appeared(state: SchedulerState, rules: Collection[str]) -> None:
+    """Let go what was held because the program of the agent of these rules was missing."""
     for claim in state.claims.of_kind(Held):
-        if claim.reason is HoldReason.AGENT_NOT_FOUND:
+        if claim.reason is HoldReason.AGENT_NOT_FOUND and state.rule_of(claim.issue) in rules:
             end_hold(state, claim, _FOUND)
 
 

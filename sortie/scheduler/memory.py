@@ -27,6 +27,7 @@ class Memory(Struct, frozen=True, kw_only=True):
     ``spent`` is what issues have used, ``spent_today`` what was used on ``day``, as 2026-11-22.
     ``unsaved`` is since when workspaces count as unsaved, by host and path.
     Runs under way are among the claims only where a command reads the state of another daemon.
+    ``rules`` are those that were chosen for issues, by name, "" for the top level.
     ``crashed`` are the issues that were being handled when the daemon crashed. ``comments`` may
     have been made or not; they are nothing to the scheduler.
     """
@@ -40,6 +41,7 @@ class Memory(Struct, frozen=True, kw_only=True):
     limits: tuple[UsageLimit, ...] = ()
     agent_sessions: dict[IssueId, AgentSession] = field(default_factory=dict)
     deliveries: dict[IssueId, Delivery] = field(default_factory=dict)
+    rules: dict[IssueId, str] = field(default_factory=dict)
     watches: tuple[tuple[Issue, Watch], ...] = ()
     workspaces: tuple[KnownWorkspace, ...] = ()
     unsaved: Mapping[tuple[str, str], float] = field(default_factory=dict)

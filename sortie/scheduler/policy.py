@@ -8,7 +8,8 @@ from hashlib import sha256
 from msgspec import Struct, field
 
 from sortie.config.reactions import ReactionsSettings
-from sortie.config.settings import AgentSettings, Settings
+from sortie.config.rules import Conditions, StageSettings
+from sortie.config.settings import AgentSettings, Rule, Settings
 from sortie.model import LOCAL, Issue, same_state, state_key
 from sortie.scheduler.budgets import NO_LIMITS, Allowance
 from sortie.scheduler.workspace_space import SpaceLimits
@@ -19,7 +20,8 @@ class Policy(Struct, frozen=True, kw_only=True):
 
     ``keep_unsaved`` is how long a finished issue's workspace stays for the work in it.
     ``account`` is whose usage limit counts: that of the agent's kind and command.
-    States and labels in sets and mappings are in their compared form (``state_key``).
+    States and labels in sets and mappings are in their compared form (``state_key``). ``rules`` are
+    in order; the policy of a rule has its name in ``rule`` and obeys no rules itself.
     """
 
     active_states: frozenset[str] = frozenset()
@@ -47,6 +49,25 @@ class Policy(Struct, frozen=True, kw_only=True):
     inactive_grace: float = 30.0
     keep_unsaved: float = 14 * 86_400.0
     reactions: ReactionsSettings = ReactionsSettings()
+    rule: str = ""
+    rules: tuple[RulePolicy, ...] = ()
+
+    def has_rule(self, name: str) -> bool:
+        """Tell whether there is a rule of this name."""
+        return any(rule.name == name for rule in self.rules)
+
+    def of_rule(self, name: str) -> Policy:
+        """Return the policy of a rule, this one where there is no rule of this name."""
+        return next((rule.policy for rule in self.rules if rule.name == name), self)
+
+    def every(self) -> tuple[Policy, ...]:
+        """Return this policy and those of all rules."""
+        return (self, *(rule.policy for rule in self.rules))
+
+    @property
+    def every_host(self) -> tuple[str, ...]:
+        """The hosts on which any run may be."""
+        return tuple(dict.fromkeys(host for policy in self.every() for host in policy.hosts))
 
     def is_active(self, issue: Issue) -> bool:
         """Tell whether an issue is in a state in which it is worked on."""
@@ -60,6 +81,22 @@ class Policy(Struct, frozen=True, kw_only=True):
     def is_terminal(self, issue: Issue) -> bool:
         """Tell whether an issue is finished."""
         return state_key(issue.state) in self.terminal_states
+
+
+class RulePolicy(Struct, frozen=True, kw_only=True):
+    """For which issues a rule is, what it lets the scheduler obey, and its share of the slots.
+
+    ``max_concurrent_agents`` None is no limit but the common one; ``burst_to`` is how many of its
+    runs may work while nobody else wants the slots.
+    """
+
+    name: str
+    when: Conditions
+    policy: Policy
+    max_concurrent_agents: int | None = None
+    guaranteed: int = 0
+    burst_to: int | None = None
+    stage: StageSettings = StageSettings()
 
 
 def account_of(agent: AgentSettings) -> str:
@@ -106,4 +143,18 @@ def policy_of(settings: Settings) -> Policy:
         inactive_grace=agent.inactive_grace,
         keep_unsaved=settings.workspace.keep_unpushed_days * 86_400.0,
         reactions=settings.reactions,
+        rule=settings.rule,
+        rules=tuple(map(_rule_policy, settings.rules)),
+    )
+
+
+def _rule_policy(rule: Rule) -> RulePolicy:
+    return RulePolicy(
+        name=rule.name,
+        when=rule.when,
+        policy=policy_of(rule.settings),
+        max_concurrent_agents=rule.max_concurrent_agents,
+        guaranteed=rule.guaranteed,
+        burst_to=rule.burst_to,
+        stage=rule.stage,
     )

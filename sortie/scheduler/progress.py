@@ -68,7 +68,11 @@ def _keep_session(state: SchedulerState, claim: Worked, agent: str, session_id: 
     paths = [known.path for known in state.workspaces.of(issue_id) if known.host == claim.host]
     if paths:
         state.agent_sessions[issue_id] = AgentSession(
-            host=claim.host, agent=agent, workspace=paths[-1], session_id=session_id
+            host=claim.host,
+            agent=agent,
+            workspace=paths[-1],
+            session_id=session_id,
+            rule=claim.rule,
         )
 
 
@@ -116,6 +120,7 @@ def _turned(state: SchedulerState, claim: Worked, turn: int, now: float) -> None
         streak=claim.streak,
         host=claim.host,
         since=claim.since,
+        rule=claim.rule,
         began_in=claim.began_in,
         turns=turn,
         last_request=claim.last_request,
@@ -145,7 +150,7 @@ def pause_host(
     state: SchedulerState, host: str, message: str, now: float, *, lacks_agent: bool = False
 ) -> None:
     """Start no run on a host for a while."""
-    if host not in state.policy.hosts:
+    if host not in state.policy.every_host:
         return
     rested = state.hosts.trouble(host, message, state.policy, now, lacks_agent=lacks_agent)
     if rested is not None:
@@ -158,6 +163,6 @@ def host_reached(state: SchedulerState, host: str, *, launched: bool) -> None:
     trouble = state.hosts.of(host)
     if state.hosts.reached(host, launched=launched):
         if trouble is not None and trouble.lacks_agent:
-            program_appeared(state)
+            program_appeared(state, {policy.rule for policy in state.policy.every()})
         state.out.append(facts.HostBack(host=host))
         state.dispatch_needed = True

@@ -206,7 +206,7 @@ def _depart(
     The agent may have moved the issue itself just before it finishes. A run in which no turn has
     begun is stopped at once.
     """
-    grace = state.policy.inactive_grace
+    grace = state.policy_for(claim.issue).inactive_grace
     departure = Departure(reason=reason, sentence=sentence, stop_at=now + grace)
     if isinstance(claim, Starting):
         state.stop_departed(claim, departure)

@@ -33,13 +33,15 @@ from sortie.model.watches import Watch
 
 
 class RecordRun(Struct, frozen=True, kw_only=True):
-    """A run begins; recorded before its worker starts. ``streak.failures`` is its attempt."""
+    """A run begins; recorded before its worker starts. ``streak.failures`` is its attempt, ``rule``
+    the rule that decides for its issue."""
 
     run_id: RunId
     issue: Issue
     streak: Streak
     host: str
     agent: str
+    rule: str = ""
 
 
 class RecordWorkspace(Struct, frozen=True, kw_only=True):
@@ -72,6 +74,19 @@ class RecordTurn(Struct, frozen=True, kw_only=True):
     issue_id: IssueId
     turn: int
     sessions: int
+
+
+class RecordRule(Struct, frozen=True, kw_only=True):
+    """A rule decides for an issue, "" is the top level; until ForgetRule."""
+
+    issue_id: IssueId
+    rule: str
+
+
+class ForgetRule(Struct, frozen=True, kw_only=True):
+    """An issue is neither claimed nor watched any more; a rule is chosen anew for it."""
+
+    issue_id: IssueId
 
 
 class ResetBudget(Struct, frozen=True, kw_only=True):
@@ -267,6 +282,8 @@ class RecordPause(Struct, frozen=True, kw_only=True):
 
 Record = (
     RecordRun
+    | RecordRule
+    | ForgetRule
     | RecordWorkspace
     | RecordUnsaved
     | ForgetWorkspace

@@ -35,7 +35,8 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     """The scheduler at ``now`` (monotonic seconds, as are all times in the claims).
 
     ``unfit`` maps candidates that only a change of an issue can start to the closed gate.
-    ``troubled`` are the hosts in trouble.
+    ``troubled`` are the hosts in trouble. ``rules`` are those of all issues in hand and of all
+    candidates for which a rule decides.
     ``poll_error`` is why the last poll failed, and ``polling_since`` when the one under way began.
     ``limit`` is the usage limit of the agent's account, if it is known to have one.
     ``spent_today`` was used on ``day``, and ``day_spent`` says that its budget is used up.
@@ -56,6 +57,8 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     hindrance: str | None
     by_state: Mapping[str, int]
     by_host: Mapping[str, int]
+    by_rule: Mapping[str, int]
+    rules: Mapping[IssueId, str]
     troubled: Mapping[str, Troubled]
     used: int
     idle_polls: int
@@ -95,7 +98,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     def free(self) -> int:
         """How many more runs may start, on all hosts together."""
         free = max(0, self.policy.max_concurrent_agents - self.used)
-        return min(free, sum(map(self.free_on, self.policy.hosts)))
+        return min(free, sum(map(self.free_on, self.policy.every_host)))
 
     def free_on(self, host: str) -> int:
         """Return how many more runs may start on a host; one that comes back gets one at a time."""
@@ -116,6 +119,15 @@ class Snapshot(Struct, frozen=True, kw_only=True):
         return (c for c in self.claims.values() if isinstance(c, kind))
 
 
+def rules_of(state: SchedulerState) -> Mapping[IssueId, str]:
+    """Return the rules that decide for issues; what the top level decides for is left out."""
+    if not state.policy.rules:
+        return {}
+    issues = [candidate.issue for candidate in state.candidates.in_order()]
+    issues += [known.issue for known in (*state.claims.values(), *state.watches.values())]
+    return {issue.id: rule for issue in issues if (rule := state.rule_of(issue))}
+
+
 def snapshot_of(state: SchedulerState, now: float) -> Snapshot:
     """Return the scheduler as it stands."""
     judge_candidates(state, now)
@@ -131,13 +143,15 @@ def snapshot_of(state: SchedulerState, now: float) -> Snapshot:
         poll_error=state.poll_error,
         polling_since=state.polling_since,
         skipped=state.skipped,
-        hindrance=state.hindrance,
+        hindrance=next(iter(state.hindrances.values()), None),
+        rules=rules_of(state),
         by_state=+load.by_state,
         by_host=+load.by_host,
+        by_rule=+load.by_rule,
         troubled=state.hosts.all(),
         used=load.total,
         idle_polls=state.idle_polls,
-        limit=state.limits.of(state.policy.account),
+        limit=state.usage_limit,
         day=state.day,
         spent_today=state.ledger.today,
         day_spent=state.day_spent(),

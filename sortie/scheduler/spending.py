@@ -33,7 +33,7 @@ def run_ended(state: SchedulerState, run_id: RunId, issue_id: IssueId, spent: Sp
 def stop_if_spent(state: SchedulerState, issue_id: IssueId) -> None:
     """Stop an issue's run where the issue has used all that it may."""
     claim = state.claims.find(issue_id)
-    if isinstance(claim, Starting | Running) and state.used_up(issue_id) is not None:
+    if isinstance(claim, Starting | Running) and state.used_up(claim.issue) is not None:
         state.stop(claim, StopReason.BUDGET)
 
 
@@ -52,10 +52,12 @@ def begin_day(state: SchedulerState, event: ev.DayBegan, now: float) -> None:
 
 def _tell(state: SchedulerState, run_id: RunId, issue_id: IssueId, spent: Spending) -> None:
     ledger, policy = state.ledger, state.policy
+    issue = state.in_hand
+    per_issue = policy.per_issue if issue is None else state.policy_for(issue).per_issue
     issue_before, day_before = ledger.of_issue(issue_id), ledger.today
     ledger.tell(run_id, issue_id, spent)
-    for used in policy.per_issue.warnings(issue_before, ledger.of_issue(issue_id), OF_ISSUE):
-        state.out.append(_low(used, state.in_hand))
+    for used in per_issue.warnings(issue_before, ledger.of_issue(issue_id), OF_ISSUE):
+        state.out.append(_low(used, issue))
     reached = policy.per_day.reached(ledger.today, OF_DAY)
     if reached is not None and policy.per_day.reached(day_before, OF_DAY) is None:
         used_text, limit = reached.used_text, reached.limit_text

@@ -6,7 +6,7 @@ Rule 2: what must survive a restart changes together with the record that says s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from msgspec.structs import replace
@@ -24,7 +24,6 @@ from sortie.model import (
     Streak,
     Trigger,
     WaitKind,
-    state_key,
 )
 from sortie.model.watches import Watch
 from sortie.scheduler import records as rec
@@ -43,8 +42,9 @@ from sortie.scheduler.claims import (
 from sortie.scheduler.decisions import Decision, HandOff, StopWorker
 from sortie.scheduler.hosts import Hosts
 from sortie.scheduler.policy import Policy
+from sortie.scheduler.rule_choice import first_match
 from sortie.scheduler.timing import NO_SLOT, order_key
-from sortie.scheduler.usage_limits import UsageLimits, agent_of
+from sortie.scheduler.usage_limits import UsageLimit, UsageLimits, agent_of
 from sortie.scheduler.watch_table import Watched, WatchTable
 from sortie.scheduler.workspace_index import WorkspaceIndex
 from sortie.scheduler.workspace_space import WorkspaceSpace
@@ -62,7 +62,9 @@ class SchedulerState:
     those that its next run may resume, and ``deliveries`` what it goes on with. ``crashed`` are
     issues with a recorded crash. ``last_request`` numbers the requests to the outside world. No
     issue is chosen before ``no_dispatch_before``, as the tracker did not answer about those chosen
-    last; and no request is planned before ``tracker_paused_until``.
+    last; and no request is planned before ``tracker_paused_until``. ``rules`` are those that were
+    chosen for issues that are claimed or watched, "" for the top level; they are on record.
+    ``hindrances`` say by rule why its agent cannot be launched.
     """
 
     policy: Policy
@@ -79,6 +81,8 @@ class SchedulerState:
     limits: UsageLimits = field(default_factory=UsageLimits)
     agent_sessions: dict[IssueId, AgentSession] = field(default_factory=dict)
     deliveries: dict[IssueId, Delivery] = field(default_factory=dict)
+    rules: dict[IssueId, str] = field(default_factory=dict)
+    matched: dict[IssueId, tuple[Issue, str]] = field(default_factory=dict)
     watches: WatchTable = field(default_factory=WatchTable)
     former_watches: dict[IssueId, Watch] = field(default_factory=dict)
     space: WorkspaceSpace = field(default_factory=WorkspaceSpace)
@@ -94,7 +98,7 @@ class SchedulerState:
     refresh_asked: bool = False
     poll_error: str | None = None
     skipped: str | None = NOT_LOOKED
-    hindrance: str | None = None
+    hindrances: Mapping[str, str] = field(default_factory=dict)
     shortage: str | None = None
     reconciling: int | None = None
     last_request: int = 0
@@ -105,7 +109,7 @@ class SchedulerState:
     out: list[Decision] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.claims = ClaimTable(self.candidates, self.policy.in_progress_state, self.epoch)
+        self.claims = ClaimTable(self.candidates, self.epoch)
 
     @property
     def polling(self) -> bool:
@@ -147,16 +151,65 @@ class SchedulerState:
     def is_active(self, issue: Issue) -> bool:
         """Tell whether an issue may be worked on: in an active state, or in the handoff state where
         a further run is to answer what has happened to its pull request."""
-        if self.policy.is_active(issue):
+        policy = self.policy_for(issue)
+        if policy.is_active(issue):
             return True
         watched = self.watches.get(issue.id)
         if watched is None or watched.watch.reaction is None:
             return False
-        return self.policy.is_handed_off(issue)
+        return policy.is_handed_off(issue)
+
+    def obey(self, policy: Policy) -> None:
+        """Go by another policy; the rules that were chosen stay so, and so does the top level for
+        what was claimed or watched when there were no rules."""
+        if policy.rules and not self.policy.rules:
+            for issue_id in (*self.claims, *self.watches):
+                self.rules.setdefault(issue_id, "")
+                self.out.append(rec.RecordRule(issue_id=issue_id, rule=self.rules[issue_id]))
+        self.policy = policy
+        self.matched.clear()
+
+    def rule_of(self, issue: Issue) -> str:
+        """Return the name of the rule that decides for an issue, "" for the top level: the one
+        that was chosen when it was claimed, as long as there is one of this name, else the first
+        that matches."""
+        if not self.policy.rules:
+            return ""
+        chosen = self.rules.get(issue.id)
+        if chosen is not None and (not chosen or self.policy.has_rule(chosen)):
+            return chosen
+        matched = self.matched.get(issue.id)
+        if matched is None or matched[0] is not issue:
+            rule = first_match(self.policy, issue)
+            matched = self.matched[issue.id] = (issue, rule.name if rule is not None else "")
+        return matched[1]
+
+    def policy_for(self, issue: Issue) -> Policy:
+        """Return what is obeyed for an issue: the policy of its rule."""
+        return self.policy.of_rule(self.rule_of(issue))
+
+    @property
+    def usage_limit(self) -> UsageLimit | None:
+        """The first usage limit of the accounts that the settings name, None where none is."""
+        limits = (self.limits.of(policy.account) for policy in self.policy.every())
+        return next((limit for limit in limits if limit is not None), None)
+
+    def keep_rule(self, issue: Issue) -> None:
+        """Let the rule that decides for an issue do so until it is neither claimed nor watched."""
+        rule = self.rule_of(issue)
+        if self.policy.rules and self.rules.get(issue.id) != rule:
+            self.rules[issue.id] = rule
+            self.out.append(rec.RecordRule(issue_id=issue.id, rule=rule))
+
+    def forget_rules(self) -> None:
+        """Let a rule be chosen anew for the issues that are neither claimed nor watched."""
+        for issue_id in self.rules.keys() - self.claims.keys() - self.watches.keys():
+            del self.rules[issue_id]
+            self.out.append(rec.ForgetRule(issue_id=issue_id))
 
     def queue_up(self, issue: Issue) -> None:
         """Make an issue a candidate, or replace the candidate."""
-        self.candidates.put(Candidate((order_key(issue), issue.id), issue, state_key(issue.state)))
+        self.candidates.put(Candidate((order_key(issue), issue.id), issue))
 
     def release(self, issue_id: IssueId) -> None:
         """End a claim."""
@@ -175,11 +228,11 @@ class SchedulerState:
         if self.ledger.forget(issue_id) or had_sessions:
             self.out.append(rec.ResetBudget(issue_id=issue_id))
 
-    def over_budget(self, issue_id: IssueId) -> HoldReason | None:
+    def over_budget(self, issue: Issue) -> HoldReason | None:
         """Return why an issue may have no further run: its sessions, or what it used."""
-        if self.used_up(issue_id) is not None:
+        if self.used_up(issue) is not None:
             return HoldReason.USAGE_BUDGET_EXHAUSTED
-        spent = 0 < self.policy.max_sessions <= self.sessions.get(issue_id, 0)
+        spent = 0 < self.policy_for(issue).max_sessions <= self.sessions.get(issue.id, 0)
         return HoldReason.SESSION_BUDGET_EXHAUSTED if spent else None
 
     def uncount_session(self, issue_id: IssueId, turns: int) -> None:
@@ -206,9 +259,10 @@ class SchedulerState:
             f" runs start again at midnight ({self.policy.zone})"
         )
 
-    def used_up(self, issue_id: IssueId) -> Used | None:
+    def used_up(self, issue: Issue) -> Used | None:
         """Return the limit that an issue has reached by what it used, None where there is none."""
-        return self.policy.per_issue.reached(self.ledger.of_issue(issue_id), OF_ISSUE)
+        allowed = self.policy_for(issue).per_issue
+        return allowed.reached(self.ledger.of_issue(issue.id), OF_ISSUE)
 
     def wait(
         self,
@@ -265,7 +319,7 @@ class SchedulerState:
 
     def try_handoff(self, claim: HandingOff) -> None:
         """Ask for the handoff that is due."""
-        state = self.policy.handoff_state
+        state = self.policy_for(claim.issue).handoff_state
         if state is None:
             self.end_wait(claim, "no handoff state is configured any more")
             return
@@ -281,6 +335,7 @@ class SchedulerState:
             streak=claim.streak,
             host=claim.host,
             since=claim.since,
+            rule=claim.rule,
             began_in=claim.began_in,
             turns=claim.turns,
             last_request=claim.last_request,

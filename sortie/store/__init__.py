@@ -119,9 +119,9 @@ class Recovered(Struct, frozen=True, kw_only=True):
     workspaces and crashes in that of the issue's id, comments as they were to be made.
     ``sessions`` count runs in which a turn started; ``agent_sessions`` are the newest known of
     each issue with a workspace. ``unsaved`` is since when workspaces count as unsaved, by host and
-    path. ``deliveries`` are those that
-    were cut short. ``spent`` is what counts against an issue's limits, ``days`` what
-    was used on the last days that are known.
+    path. ``deliveries`` are those that were cut short, ``rules`` those that decide for issues.
+    ``spent`` is what counts against an issue's limits, ``days`` what was used on the last days that
+    are known.
     """
 
     unfinished: tuple[UnfinishedRun, ...] = ()
@@ -131,6 +131,7 @@ class Recovered(Struct, frozen=True, kw_only=True):
     sessions: Mapping[IssueId, int] = field(default_factory=dict)
     agent_sessions: Mapping[IssueId, AgentSession] = field(default_factory=dict)
     deliveries: Mapping[IssueId, Delivery] = field(default_factory=dict)
+    rules: Mapping[IssueId, str] = field(default_factory=dict)
     watches: tuple[tuple[Issue, Watch], ...] = ()
     spent: Mapping[IssueId, Spending] = field(default_factory=dict)
     days: Mapping[str, Spending] = field(default_factory=dict)
@@ -146,7 +147,8 @@ class HistoryRow(Struct, frozen=True, kw_only=True):
     it is None for all runs of a file that has not been migrated. ``tokens`` are known of some runs
     whose ``spent`` does not tell input from output. ``title`` and ``description`` are the issue's,
     as they were when the run began, the description cut to DESCRIPTION_LIMIT; ``state`` is the
-    issue's, as it was last known, and ``handed_off_at`` is when it was moved after this run."""
+    issue's, as it was last known, and ``handed_off_at`` is when it was moved after this run.
+    ``rule`` is the rule that decided, "" for the top level."""
 
     run_id: RunId
     issue: str
@@ -171,6 +173,7 @@ class HistoryRow(Struct, frozen=True, kw_only=True):
     summary: RunSummary = NO_SUMMARY
     handed_off_at: datetime | None = None
     delivery: Delivery | None = None
+    rule: str = ""
 
 
 class DayRow(Struct, frozen=True, kw_only=True):

@@ -39,6 +39,7 @@ def history_row(row: Row) -> HistoryRow:
         host=row["host"],
         workspace=row["workspace"],
         agent=row["agent"],
+        rule=row.get("rule") or "",
         started_at=moment(row["started_at"]),
         finished_at=None if finished_at is None else moment(finished_at),
         stopped_for=None if stopped_for is None else StopReason(stopped_for),

@@ -37,10 +37,10 @@ UPDATE daemon SET checks = checks + 1;
 -- name: insert_run
 INSERT INTO runs (
   run_id, issue_id, identifier, issue, title, description, state, failures, continuations,
-  interruptions, host, agent, started_at, seen_at
+  interruptions, host, agent, rule, started_at, seen_at
 ) VALUES (
   :run_id, :issue_id, :identifier, :issue, :title, :description, :state, :failures, :continuations,
-  :interruptions, :host, :agent, :at, :at
+  :interruptions, :host, :agent, :rule, :at, :at
 );
 
 -- name: set_run_workspace
@@ -180,6 +180,15 @@ DELETE FROM watches WHERE issue_id = :issue_id;
 -- name: all_watches
 SELECT issue, watch FROM watches ORDER BY issue_id;
 
+-- name: replace_rule
+INSERT OR REPLACE INTO issue_rules (issue_id, rule) VALUES (:issue_id, :rule);
+
+-- name: delete_rule
+DELETE FROM issue_rules WHERE issue_id = :issue_id;
+
+-- name: all_rules
+SELECT issue_id, rule FROM issue_rules ORDER BY issue_id;
+
 -- name: replace_comment
 INSERT OR REPLACE INTO comments_due (run_id, lifecycle, issue, body)
 VALUES (:run_id, :lifecycle, :issue, :body);
@@ -273,7 +282,7 @@ SELECT account, message, since, until, delay, resets_at, times
 FROM usage_limits ORDER BY account;
 
 -- name: agent_sessions
-SELECT issue_id, host, agent, workspace, session_id FROM runs
+SELECT issue_id, host, agent, rule, workspace, session_id FROM runs
 WHERE seq IN (
   SELECT max(runs.seq) FROM workspaces JOIN runs ON runs.issue_id = workspaces.issue_id
     AND runs.host = workspaces.host AND runs.workspace = workspaces.path

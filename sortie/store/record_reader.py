@@ -61,6 +61,7 @@ def read_recovered(database: Database) -> Recovered:
                 IssueId(row["issue_id"]): delivery_from_json(row["delivery"])
                 for row in database.rows("pending_deliveries")
             },
+            rules={IssueId(row["issue_id"]): row["rule"] for row in database.rows("all_rules")},
             watches=tuple(map(stored_watch, database.rows("all_watches"))),
             crashes=tuple(map(stored_crash, database.rows("all_crashes"))),
             comments=tuple(map(due_comment, database.rows("all_comments"))),

@@ -47,6 +47,8 @@ _OfIssue = (
     | rec.SettleDelivery
     | rec.RecordWatch
     | rec.ForgetWatch
+    | rec.RecordRule
+    | rec.ForgetRule
     | rec.RecordComment
     | rec.ForgetComment
     | rec.RecordCrash
@@ -197,6 +199,10 @@ def _write_of_issue(database: Database, record: _OfIssue, at: float) -> None:
             database.change("replace_watch", issue_id=issue.id, **values)
         case rec.ForgetWatch(issue_id=issue_id):
             database.change("delete_watch", issue_id=issue_id)
+        case rec.RecordRule(issue_id=issue_id, rule=rule):
+            database.change("replace_rule", issue_id=issue_id, rule=rule)
+        case rec.ForgetRule(issue_id=issue_id):
+            database.change("delete_rule", issue_id=issue_id)
         case rec.RecordComment(run_id=run_id, issue=issue, lifecycle=lifecycle, body=body):
             database.change(
                 "replace_comment",
@@ -241,6 +247,7 @@ def _insert_run(database: Database, record: rec.RecordRun, at: float) -> None:
             state=record.issue.state,
             host=record.host,
             agent=record.agent,
+            rule=record.rule,
             at=at,
             **streak_values(record.streak),
         )

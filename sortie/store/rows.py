@@ -174,6 +174,7 @@ def agent_session(row: Row) -> AgentSession:
     return AgentSession(
         host=row["host"],
         agent=row["agent"],
+        rule=row["rule"],
         workspace=row["workspace"],
         session_id=row["session_id"],
     )

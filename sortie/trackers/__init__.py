@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from sortie.adapters import Adapters
 from sortie.config.report import Finding
 from sortie.config.settings import TrackerSettings
-from sortie.model import Issue, IssueId, RateBudget, Sighting, TrackerError
+from sortie.model import Issue, IssueId, RateBudget, Sighting, TrackerError, state_key
 from sortie.model.checks import Check
 from sortie.model.hiding import repr_without
 
@@ -47,17 +47,27 @@ class Overview(Struct, frozen=True, kw_only=True):
 
 
 class TrackerStates(Struct, frozen=True, kw_only=True):
-    """The states that the settings name, by what they mean; ``state_key`` compares them."""
+    """The states that the settings name, by what they mean; ``state_key`` compares them.
+
+    ``active`` are those of all rules, and ``others`` those that rules move issues to."""
 
     active: tuple[str, ...] = ()
     terminal: tuple[str, ...] = ()
     in_progress: str | None = None
     handoff: str | None = None
+    others: tuple[str, ...] = ()
+
+    @property
+    def handoffs(self) -> tuple[str, ...]:
+        """Those to which issues are moved and in which no agent works on them."""
+        active = set(map(state_key, self.active))
+        names = (self.handoff, *self.others)
+        return tuple(name for name in names if name is not None and state_key(name) not in active)
 
     @property
     def named(self) -> tuple[str, ...]:
         """All of them, in the order of a life of an issue, each spelling once."""
-        names = (*self.active, self.in_progress, self.handoff, *self.terminal)
+        names = (*self.active, self.in_progress, self.handoff, *self.others, *self.terminal)
         return tuple(dict.fromkeys(name for name in names if name is not None))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import lru_cache
 from itertools import islice
 from types import CodeType
@@ -32,8 +32,8 @@ CRASHES = (RecursionError, MemoryError, SyntaxError, ValueError, OverflowError)
 def compile_prompt(prompt: Prompt) -> CodeType:
     """Return a prompt's code. Raises TemplateSyntaxError or one of CRASHES."""
     environment = PromptEnvironment(time.monotonic() + RENDER_SECONDS)
-    tree = environment.parse(prompt.template, filename=prompt.path)
-    code = environment.compile(tree, filename=prompt.path)
+    tree = environment.parse(prompt.template, filename=prompt.name)
+    code = environment.compile(tree, filename=prompt.name)
     assert isinstance(code, CodeType)
     return code
 
@@ -50,10 +50,11 @@ def check_prompt(prompt: Prompt) -> tuple[Problem, ...]:
         )
     environment = PromptEnvironment(time.monotonic() + RENDER_SECONDS)
     try:
-        if too_long := _too_long(environment, prompt.source):
-            return (lines.of_line(too_long, f"more than {MAX_TOKENS:,} template tokens"),)
+        if line := too_long(environment, prompt.source):
+            return (lines.of_line(line, f"more than {MAX_TOKENS:,} template tokens"),)
         tree = environment.parse(prompt.source)
-        problems = tuple(dict.fromkeys(_problems(tree, environment, lines)))
+        included = {name for name, _ in prompt.parts}
+        problems = tuple(dict.fromkeys(_problems(tree, environment, lines, included)))
         if not problems:
             compile_prompt(prompt)
     except TemplateSyntaxError as exc:
@@ -64,7 +65,7 @@ def check_prompt(prompt: Prompt) -> tuple[Problem, ...]:
     return problems
 
 
-def _too_long(environment: PromptEnvironment, source: str) -> int:
+def too_long(environment: PromptEnvironment, source: str) -> int:
     """Return the line on which the template becomes too long, 0 if it does not."""
     tokens = (
         line for line, kind, _ in environment.lex(source) if kind not in ("data", "whitespace")
@@ -104,7 +105,10 @@ class _PromptLines:
 
 
 def _problems(
-    tree: nodes.Template, environment: PromptEnvironment, lines: _PromptLines
+    tree: nodes.Template,
+    environment: PromptEnvironment,
+    lines: _PromptLines,
+    included: Collection[str],
 ) -> Iterator[Problem]:
     own = {node.name for node in tree.find_all(nodes.Name) if node.ctx != "load"}
     own |= {node.name for node in tree.find_all(nodes.Macro)}
@@ -128,6 +132,10 @@ def _problems(
             case nodes.Test(name=name) if name not in environment.tests:
                 message = f'there is no test "{name}"; {nearest(name, environment.tests)}'
                 yield lines.of_word(node.lineno, name, message)
+            case nodes.Include(template=nodes.Const(value=str() as name)):
+                if name not in included:
+                    message = f'"{name}" is neither a prompt of this file nor a file beside it'
+                    yield lines.of_line(node.lineno, message)
             case nodes.Include() | nodes.Import() | nodes.FromImport() | nodes.Extends():
-                message = "a prompt cannot load other templates; write it in one piece"
+                message = "a prompt can only include another one, by its name in quotes"
                 yield lines.of_line(node.lineno, message)

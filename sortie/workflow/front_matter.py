@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from msgspec import Struct
 
@@ -23,18 +24,29 @@ _KEY = re.compile(r"[A-Za-z_][\w-]*[ \t]*:(?:[ \t]|$)")
 _BLANK_LINES = re.compile(r"(?:[ \t]*\n)*")
 
 
+_SECTION = re.compile(r"^--- prompt: *(\S*)[ \t]*$", re.MULTILINE)
+"""The line that begins a named prompt."""
+
+
+class Section(Struct, frozen=True, kw_only=True):
+    """A prompt of a file, without the white space around it, and where it begins; the first has no
+    name. An empty one is placed at the last line before it that is not blank."""
+
+    name: str
+    text: str
+    line: int
+    column: int
+
+
 class Parts(Struct, frozen=True, kw_only=True):
     """What a WORKFLOW.md consists of.
 
-    ``document`` is None where the front matter cannot be read; ``problems`` say why. The prompt
-    is without the white space around it and begins at ``prompt_line`` and ``prompt_column`` of the
-    file; an empty one is placed at the last line that is not blank.
+    ``document`` is None where the front matter cannot be read; ``problems`` say why. The first of
+    ``prompts`` is that of the top level; there is none where the front matter does not end.
     """
 
     document: Node | None
-    prompt: str
-    prompt_line: int
-    prompt_column: int = 1
+    prompts: tuple[Section, ...] = ()
     problems: tuple[Problem, ...] = ()
 
 
@@ -48,29 +60,35 @@ def split_workflow(content: str, source: str) -> Parts:
     except ValueError:
         message = "the front matter that begins here does not end; close it with a line ---"
         problem = text.place(opening).problem("", message)
-        return Parts(document=None, prompt="", prompt_line=0, problems=(problem,))
+        return Parts(document=None, problems=(problem,))
     document: Node | None = Node(value={}, origin=text, start=opening)
     problems: tuple[Problem, ...]
     if front is None:
         why = _why_none(content[opening:].partition("\n")[0])
         message = f"{why}, so all of the file is taken as the prompt"
         problems = (text.place(opening).problem("", message, "warning"),)
-        prompt = content[opening:]
+        body = opening
     else:
         read = read_yaml(text, front.start, front.end, RULES)
         problems = tuple(map(_problem, read.faults))
         if read.root is None or read.root.value is not None:
             document = read.root
-        prompt = content[front.body :]
-    start = len(content) - len(prompt.lstrip()) if prompt.strip() else len(content.rstrip()) - 1
-    begin = text.place(max(start, 0))
-    return Parts(
-        document=document,
-        prompt=prompt.strip(),
-        prompt_line=begin.line,
-        prompt_column=begin.column if prompt.strip() else 1,
-        problems=problems,
-    )
+        body = front.body
+    return Parts(document=document, prompts=tuple(_sections(text, body)), problems=problems)
+
+
+def _sections(text: Text, body: int) -> Iterator[Section]:
+    """Yield the prompts that follow the front matter, which ends at ``body``."""
+    content, name = text.content, ""
+    for begin in (*_SECTION.finditer(content, body), None):
+        end = len(content) if begin is None else begin.start()
+        prompt = content[body:end]
+        start = end - len(prompt.lstrip()) if prompt.strip() else len(content[:end].rstrip()) - 1
+        place = text.place(max(start, 0))
+        column = place.column if prompt.strip() else 1
+        yield Section(name=name, text=prompt.strip(), line=place.line, column=column)
+        if begin is not None:
+            body, name = begin.end(), begin[1]
 
 
 def _problem(fault: Fault) -> Problem:

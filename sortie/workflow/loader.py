@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from sortie.config.context import DecodeContext
 from sortie.config.decode import decode
@@ -19,6 +19,7 @@ from sortie.workflow.env_file import EnvFile, read_env_file
 from sortie.workflow.excerpts import with_excerpts
 from sortie.workflow.files import FileRefused, read_text
 from sortie.workflow.front_matter import split_workflow
+from sortie.workflow.named_prompts import NamedPrompts
 from sortie.workflow.prompts import Prompt
 from sortie.workflow.surroundings import surroundings
 
@@ -52,12 +53,19 @@ _ROOT_VARIABLE = "SORTIE_WORKSPACE_ROOT"
 
 
 class Workflow(Struct, frozen=True, kw_only=True):
-    """A WORKFLOW.md that can be used; ``path`` is absolute."""
+    """A WORKFLOW.md that can be used; ``path`` is absolute. ``prompts`` are those with a name, and
+    ``files`` those that they were read from."""
 
     path: Path
     settings: Settings
     prompt: Prompt
+    prompts: Mapping[str, Prompt] = field(default_factory=dict)
+    files: tuple[Path, ...] = ()
     warnings: tuple[Problem, ...] = ()
+
+    def prompt_of(self, settings: Settings) -> Prompt:
+        """Return the prompt that the settings of a rule, or of the top level, want."""
+        return self.prompts[settings.prompt] if settings.prompt else self.prompt
 
 
 def load(
@@ -83,8 +91,7 @@ def load(
         parts = split_workflow(text, source)
     except FileRefused as exc:
         raise WorkflowError((exc.problem, *lines.problems)) from exc
-    begin = (parts.prompt_line, parts.prompt_column)
-    prompt = Prompt(source=parts.prompt, line=begin[0], column=begin[1], path=source)
+    named = NamedPrompts(path=path.absolute(), source=source, sections=parts.prompts)
     problems = [*parts.problems, *lines.problems]
     settings = None
     if parts.document is not None:
@@ -93,27 +100,49 @@ def load(
         problems += decoded.problems
         if settings is not None:
             problems += _about_root(settings, parts.document, context)
-    if parts.prompt_line:
-        problems += check_prompt(prompt)
+    if parts.prompts:
+        named.find(parts.document or Node(value={}, origin=Place(source=source)))
+        problems += named.problems
     if settings is not None and parts.document is not None:
         for template in templates_of(settings, parts.document, source):
             problems += check_prompt(template)
     problems.sort(key=lambda problem: (problem.path != source, problem.line, problem.column))
     shown = with_excerpts(problems, text, source, parts.document)
     if settings is None or any(problem.severity == "error" for problem in problems):
-        raise WorkflowError(shown)
-    return Workflow(path=path.absolute(), settings=settings, prompt=prompt, warnings=shown)
+        raise WorkflowError(shown, tuple(named.files))
+    return Workflow(
+        path=path.absolute(),
+        settings=settings,
+        prompt=named.prompts.pop(""),
+        prompts=named.prompts,
+        files=tuple(named.files),
+        warnings=shown,
+    )
 
 
 def templates_of(settings: Settings, document: Node, source: str) -> Iterator[Prompt]:
-    """Yield the settings that are templates and stand in the file."""
+    """Yield the settings that are templates and stand in the file, those of rules too."""
+    rules = document.at(("rules",))
+    placed = [(settings, document, "")]
+    for at, rule in enumerate(settings.rules):
+        assert rules is not None
+        placed.append((rule.settings, rules.items()[at], f"rules[{at}]."))
+    for one, node, before in placed:
+        yield from _templates_in(one, node, source, before)
+
+
+def _templates_in(settings: Settings, document: Node, source: str, before: str) -> Iterator[Prompt]:
     for key in TEMPLATES:
         section, name = key.split(".")
         node = document.at((section, name))
         if node is not None and node.place.line:
-            text = getattr(getattr(settings, section), name)
+            place = node.place
             yield Prompt(
-                source=text, line=node.place.line, column=node.place.column, path=source, key=key
+                source=getattr(getattr(settings, section), name),
+                line=place.line,
+                column=place.column,
+                path=source,
+                key=before + key,
             )
 
 

@@ -52,6 +52,7 @@ class Prompt(Struct, frozen=True, kw_only=True):
     """A template; ``line`` and ``column`` are where in ``path`` it begins. It may be empty.
 
     ``key`` is what errors call it: the setting that holds it, where that is not the prompt.
+    ``parts`` are the prompts that it can include, by name; these may include each other.
     """
 
     source: str
@@ -59,6 +60,12 @@ class Prompt(Struct, frozen=True, kw_only=True):
     column: int = 1
     path: str = "WORKFLOW.md"
     key: str = "prompt"
+    parts: tuple[tuple[str, Prompt], ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Return what tells its code from that of other prompts."""
+        return f"{self.path}:{self.line}"
 
     @property
     def template(self) -> str:

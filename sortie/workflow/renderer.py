@@ -114,14 +114,14 @@ def _work(prompt: Prompt, context: PromptContext, deadline: float) -> str:
         shortage = shortage_behind(exc)
         if shortage is not None:
             raise shortage from exc
-        line = prompt.line + _line_of(exc, prompt) - 1
-        raise TemplateError(f"{prompt.path}:{line}: {prompt.key}: {_reason(exc)}") from exc
+        at, line = _place_of(exc, prompt)
+        raise TemplateError(f"{at.path}:{at.line + line - 1}: {at.key}: {_reason(exc)}") from exc
     except Exception as exc:  # the edge: whatever a template makes Jinja do is the template's fault
         raise TemplateError(f"{prompt.path}: {prompt.key}: the rendering crashed") from exc
 
 
 def _rendered(prompt: Prompt, context: PromptContext, deadline: float) -> str:
-    environment = PromptEnvironment(deadline)
+    environment = PromptEnvironment(deadline, dict(prompt.parts))
     template = Template.from_code(environment, compile_prompt(prompt), environment.globals)
     pieces, size = [], 0
     for piece in template.generate(variables_of(context)):
@@ -142,12 +142,17 @@ def _reason(exc: BaseException) -> str:
     return f"{type(exc).__name__}: {exc}"
 
 
-def _line_of(exc: BaseException, prompt: Prompt) -> int:
-    """Return the template's line that an error comes from, the first where that is unknown."""
+def _place_of(exc: BaseException, prompt: Prompt) -> tuple[Prompt, int]:
+    """Return the template and its line that an error comes from; its first line where that is not
+    known."""
+    known = {part.name: part for _, part in prompt.parts} | {prompt.name: prompt}
     if isinstance(exc, TemplateSyntaxError):
-        return exc.lineno
-    lines = [tb.tb_lineno for tb in _frames(exc) if tb.tb_frame.f_code.co_filename == prompt.path]
-    return lines[-1] if lines else 1
+        return known.get(exc.filename or "", prompt), exc.lineno
+    for frame in reversed(list(_frames(exc))):
+        found = known.get(frame.tb_frame.f_code.co_filename)
+        if found is not None:
+            return found, frame.tb_lineno
+    return prompt, 1
 
 
 def _frames(exc: BaseException) -> Iterator[TracebackType]:

@@ -11,11 +11,11 @@ Rule 3: all that is made takes from one budget of memory, since small values bec
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from jinja2 import StrictUndefined, pass_context
+from jinja2 import FunctionLoader, StrictUndefined, pass_context
 from jinja2.runtime import Context, markup_join, str_join
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import missing
@@ -29,7 +29,7 @@ from sortie.workflow.bounded_filters import (
     formatter_of,
     json_dumps,
 )
-from sortie.workflow.prompts import PROMPT_VARIABLES, Fields
+from sortie.workflow.prompts import PROMPT_VARIABLES, Fields, Prompt
 from sortie.workflow.render_budget import ELEMENT, Exhausted, RenderBudget
 from sortie.workflow.value_sizes import METHODS, percent_size, text_size
 
@@ -56,14 +56,21 @@ class _Missing(StrictUndefined):
 
 
 class PromptEnvironment(ImmutableSandboxedEnvironment):
-    """Compiles prompts, and renders one of them until ``deadline`` of ``time.monotonic``."""
+    """Compiles prompts, and renders one of them until ``deadline`` of ``time.monotonic``, with the
+    ``parts`` that it may include."""
 
     code_generator_class = BoundedCode
     intercepted_binops = frozenset({"+", "-", "*", "/", "//", "%", "**"})
     intercepted_unops = frozenset({"+", "-"})
 
-    def __init__(self, deadline: float) -> None:
-        super().__init__(undefined=_Missing, autoescape=False, optimized=False)
+    def __init__(self, deadline: float, parts: Mapping[str, Prompt] | None = None) -> None:
+        def load(name: str) -> tuple[str, str, Callable[[], bool]] | None:
+            part = None if parts is None else parts.get(name)
+            return None if part is None else (part.source, part.name, lambda: True)
+
+        super().__init__(
+            undefined=_Missing, autoescape=False, optimized=False, loader=FunctionLoader(load)
+        )
         self.budget = RenderBudget(deadline)
         self.finalize = self._shown
         self.concat = self.budget.concatenated  # type: ignore[method-assign] # stands for "".join

@@ -30,6 +30,9 @@ def test_defaults_are_those_of_the_contract() -> None:
     settings = settings_of(GOOD)
 
     assert settings.model_dump(exclude={"tracker", "blocks"}) == {
+        "rules": (),
+        "rule": "",
+        "prompt": "",
         "polling": {"interval": 30.0},
         "workspace": {
             "root": f"/home/me/.local/state/sortie/workspaces/{digest}",
@@ -219,8 +222,8 @@ def test_a_key_without_a_value_has_its_default() -> None:
 
 UNKNOWN_TOP = (
     "known: agent, board, budget, db_path, file, forge, history, hooks, isolation, logging, "
-    "polling, reactions, repository, robot, self_review, server, token_rates, tracker, verify, "
-    "worker, workspace"
+    "polling, reactions, repository, robot, rules, self_review, server, token_rates, tracker, "
+    "verify, worker, workspace"
 )
 
 BAD = {

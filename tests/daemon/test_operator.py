@@ -20,7 +20,7 @@ from tests.worker.rig import issue
     ("name", "expected"),
     [
         ("DONE-1", "DONE-1 is in Done, which is a terminal state: it is finished"),
-        ("x", "X is in Review, the handoff state: a person takes it from there"),
+        ("x", "X is in Review, a handoff state: a person takes it from there"),
         (
             "LOST-1",
             "LOST-1 is in To Do, which no setting names; did you mean Todo? (active states are"

@@ -46,7 +46,7 @@ class Scene:
         )
         lock = Lock(str(self.folder / "lock"), "the root", str(self.root))
         try:
-            return await preflight(context, self.store, lock, Shortages(lambda _: None))
+            return await preflight({"": context}, self.store, lock, Shortages(lambda _: None))
         finally:
             lock.release()
 

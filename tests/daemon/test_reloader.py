@@ -202,7 +202,7 @@ class Refusing:
     def __init__(self, workflow: Workflow, refused: int | None = None) -> None:
         self.settings = workflow.settings
         self.refused = refused
-        self.states = states_of(workflow.settings.tracker)
+        self.states = states_of(workflow.settings)
 
     def configure(self, states: TrackerStates) -> None:
         """See GuardedTracker."""
@@ -244,7 +244,7 @@ async def test_a_change_that_is_refused_changes_nothing(watched_file: WatchedFil
 
     assert refused.errors == shown.errors == ("no such agent",)
     assert kept == [before.settings] * 3
-    assert kept_states == states_of(before.settings.tracker)
+    assert kept_states == states_of(before.settings)
     assert kept_workflow is before
     assert watched_file.reloader.view().valid
     assert [contexts.settings.agent.max_turns, orchestrator.settings.agent.max_turns] == [7, 7]

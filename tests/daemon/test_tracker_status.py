@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, timezone
 
-from sortie.config.settings import TrackerSettings
+from sortie.config.settings import Settings, TrackerSettings, WorkspaceSettings
 from sortie.daemon.tracker_status import TrackerStatus
 from sortie.model import Issue, IssueId, RateBudget
 from sortie.orchestrator.guarded_tracker import GuardedTracker
 from sortie.trackers import Overview
 from sortie.web.issue import BudgetView
 from tests.trackers.fake import FakeTracker
+
+
+def settings_of(tracker: TrackerSettings) -> Settings:
+    return Settings(tracker=tracker, workspace=WorkspaceSettings(root="/w"), db_path="/w.db")
 
 
 class Knowing(FakeTracker):
@@ -38,7 +42,8 @@ def unnamed(status: TrackerStatus) -> dict[str, int]:
 async def test_states_that_no_setting_names_are_those_of_now() -> None:
     """Other issues, or other settings, and they are others; else they are not looked for."""
     tracker = Knowing()
-    present = TrackerSettings(kind="file", active_states=("Todo",), terminal_states=("Done",))
+    tracked = TrackerSettings(kind="file", active_states=("Todo",), terminal_states=("Done",))
+    present = settings_of(tracked)
     guarded = GuardedTracker(tracker, lambda _fact: None)
     status = TrackerStatus(tracker=guarded, settings=lambda: present)
 
@@ -46,7 +51,7 @@ async def test_states_that_no_setting_names_are_those_of_now() -> None:
     first, again = status.view(), status.view()
     tracker.known = an_overview("Todo", "Sometime")
     others = unnamed(status)
-    present = present.model_copy(update={"active_states": ("Todo", "Sometime")})
+    present = settings_of(tracked.model_copy(update={"active_states": ("Todo", "Sometime")}))
     named = unnamed(status)
 
     assert {view.state: view.issues for view in first.unnamed_states} == {"Later": 2}
@@ -66,7 +71,7 @@ async def test_budgets_are_those_of_the_last_answer_in_utc() -> None:
             resets_at=datetime(2026, 5, 1, 14, tzinfo=eastern),
         ),
     )
-    settings = TrackerSettings(kind="file", active_states=("Todo",))
+    settings = settings_of(TrackerSettings(kind="file", active_states=("Todo",)))
     guarded = GuardedTracker(tracker, lambda _fact: None)
     status = TrackerStatus(tracker=guarded, settings=lambda: settings)
 

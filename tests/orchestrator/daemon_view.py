@@ -45,7 +45,7 @@ def view_of(
             tracker=GuardedTracker(FakeTracker(), lambda _fact: None)
             if world is None
             else world.guarded,
-            settings=lambda: orchestrator.settings.tracker,
+            settings=lambda: orchestrator.settings,
         ),
         workflow=lambda: workflow,
     )

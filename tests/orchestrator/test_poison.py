@@ -85,7 +85,7 @@ async def test_a_prompt_that_cannot_be_rendered_costs_one_issue(clock: MockClock
     world = poisoned()
     prompt = Prompt(source="{% if issue.identifier == 'A' %}{{ issue.nothing }}{% endif %}Work.")
     healthy = world.run_context_for("local")
-    setattr(world, "run_context_for", lambda _host: replace(healthy, prompt=prompt))  # noqa: B010
+    setattr(world, "run_context_for", lambda _host, _rule: replace(healthy, prompt=prompt))  # noqa: B010
 
     async with world.life():
         await good_ones(world)

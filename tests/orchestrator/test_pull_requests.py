@@ -71,7 +71,7 @@ async def tried(forge: ForgeAtMerge, *, stands_in: str = "review") -> tuple[str,
         remote=SimpleNamespace(forge=forge), redact=lambda text: text, settings=settings
     )
     context: Any = SimpleNamespace(
-        run_context_for=lambda _host: run,
+        run_context_for=lambda _host, _rule: run,
         tracker=SimpleNamespace(fetch_by_ids=fetch_by_ids),
         publish=lambda _fact: None,
     )

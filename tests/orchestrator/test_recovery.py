@@ -311,7 +311,7 @@ async def test_a_run_on_a_host_that_cannot_be_asked_is_waited_out(clock: MockClo
     assert (stored.delay, stored.streak) == (40.0, Streak(interruptions=1))
 
 
-async def finds_none() -> bool:
+async def finds_none(_rule: str) -> bool:
     """Look for the agent's program, in vain."""
     await trio.lowlevel.checkpoint()
     return False

@@ -38,7 +38,7 @@ class Start:
         )
         await self.store.commit([held], 0.0)
 
-        async def has_program() -> bool:
+        async def has_program(_rule: str) -> bool:
             await trio.lowlevel.checkpoint()
             return program
 

@@ -114,7 +114,7 @@ class World:
         )
         return Orchestrator(self.scheduler, self.settings, context, due_comments=memory.comments)
 
-    def run_context_for(self, host: str) -> RunContext:
+    def run_context_for(self, host: str, _rule: str = "") -> RunContext:
         """Return the tools of a run."""
         return RunContext(
             settings=self.settings,

@@ -22,19 +22,16 @@ from sortie.scheduler.claims import (
 )
 from sortie.scheduler.gate_view import view_of
 from sortie.scheduler.gates import FITNESS, first_closed
-from sortie.scheduler.policy import Policy
 from sortie.scheduler.state import SchedulerState
 from sortie.scheduler.timing import OrderKey, order_key
 
 
-def load_of(claims: Mapping[IssueId, Claim], policy: Policy) -> Load:
+def load_of(claims: Mapping[IssueId, Claim]) -> Load:
     """Count what runs or is about to."""
-    states, hosts = Counter[str](), Counter[str]()
+    states, hosts, rules = Counter[str](), Counter[str](), Counter[str]()
     for claim in claims.values():
         match claim:
-            case Rechecking():
-                taken = {claim.issue.state, policy.in_progress_state}
-            case Starting():
+            case Rechecking() | Starting():
                 taken = {claim.issue.state, claim.bound_for}
             case _ if isinstance(claim, WORKED):
                 taken = {claim.issue.state}
@@ -42,7 +39,8 @@ def load_of(claims: Mapping[IssueId, Claim], policy: Policy) -> Load:
                 continue
         states.update({state_key(state) for state in taken if state is not None})
         hosts[claim.host] += 1
-    return Load(hosts.total(), states, hosts)
+        rules[claim.rule] += 1
+    return Load(hosts.total(), states, hosts, rules)
 
 
 def next_deadline(claims: Mapping[IssueId, Claim]) -> float:
@@ -82,7 +80,7 @@ def assert_derived(state: SchedulerState) -> None:
     """See that every index says what the claims and candidates say themselves."""
     table, claims = state.claims, dict(state.claims)
     assert all(claim.issue.id == issue_id for issue_id, claim in claims.items())
-    assert table.load == load_of(claims, state.policy)
+    assert table.load == load_of(claims)
     for kind in (Held, Cleaning, Rechecking):
         ids = {i for i, c in claims.items() if isinstance(c, kind)}
         assert {c.issue.id for c in table.of_kind(kind)} == ids

@@ -32,6 +32,7 @@ GATES = (
     "daily budget",
     "workspace size",
     "slot",
+    "rule slot",
     "state slot",
     "host slot",
 )

@@ -126,7 +126,7 @@ def states(draw: st.DrawFn) -> SchedulerState:
         draining=trouble == "draining",
         store_error="the disk is full" if trouble == "store" else None,
         skipped="the root cannot be written" if trouble == "skipped" else None,
-        hindrance="no kiro-cli" if trouble == "hindrance" else None,
+        hindrances={"": "no kiro-cli"} if trouble == "hindrance" else {},
         shortage="no more files" if trouble == "shortage" else None,
         dispatch_needed=True,
         last_request=5,
@@ -197,11 +197,11 @@ def decided_simply(state: SchedulerState) -> tuple[list[IssueId], dict[IssueId, 
         if issue.id not in state.claims and (stands_still or full):
             continue
         unfit = closed(FITNESS, issue, view)
-        if unfit is None and state.over_budget(issue.id):
+        if unfit is None and state.over_budget(issue):
             continue
         reason, host = unfit or closed(ROOM, issue, view), free_host(issue, view)
         if reason is None and host is not None:
-            view.load.add(share_of(issue, host, policy.in_progress_state))
+            view.load.add(share_of(issue, host, policy.in_progress_state, ""))
             chosen.append(issue.id)
         elif issue.id in state.claims:
             reasons[issue.id] = reason or ""

@@ -38,7 +38,8 @@ def test_good_prompts_have_no_problems(source: str) -> None:
 INVALID = "prompt: not a valid template:"
 VARIABLES = "known: attempt, issue, reaction, repository, review, run, workspace"
 FIELDS = (
-    "known: assignee, blocked_by, branch_name, comments, created_at, description, id, identifier, "
+    "known: assignee, author, blocked_by, branch_name, comments, created_at, description, "
+    "id, identifier, "
     "issue_type, labels, parent, priority, state, title, updated_at, url"
 )
 BAD = {
@@ -69,13 +70,13 @@ BAD = {
     "other templates": (
         "a\n{% include 'x' %}\n{% import 'x' as y %}",
         [
-            "W:11:1: prompt: a prompt cannot load other templates; write it in one piece",
-            "W:12:1: prompt: a prompt cannot load other templates; write it in one piece",
+            'W:11:1: prompt: "x" is neither a prompt of this file nor a file beside it',
+            "W:12:1: prompt: a prompt can only include another one, by its name in quotes",
         ],
     ),
     "parents": (
         "{% extends 'x' %}",
-        ["W:10:1: prompt: a prompt cannot load other templates; write it in one piece"],
+        ["W:10:1: prompt: a prompt can only include another one, by its name in quotes"],
     ),
     "syntax": (
         "a\nb\n{% if issue %}\n{{ issue",

@@ -52,7 +52,7 @@ async def watched(path: Path) -> AsyncIterator[Changes]:
     """Watch a file until the block ends; it begins when the watch has."""
     changes = Changes()
     async with trio.open_nursery() as nursery:
-        await changes.after(lambda: nursery.start_soon(watch, path, changes.notify))
+        await changes.after(lambda: nursery.start_soon(watch, lambda: (path,), changes.notify))
         yield changes
         nursery.cancel_scope.cancel()
 

@@ -17,7 +17,7 @@ from sortie.daemon.doctor.repository import RepositoryLook, usable_repositories
 from sortie.daemon.doctor.tracker import look_at_tracker
 from sortie.daemon.guards import expected_failures
 from sortie.daemon.options import RunOptions
-from sortie.daemon.repositories import Repositories
+from sortie.daemon.repositories import OpenRepository
 from sortie.daemon.run_contexts import secrets_of
 from sortie.daemon.unusable_settings import unusable_settings
 from sortie.daemon.workflow_file import load_workflow
@@ -111,24 +111,25 @@ async def _look_at_hosts(
     hosts: Collection[str],
     options: RunOptions,
     settings: Settings,
-    repositories: Repositories | None,
+    repositories: tuple[OpenRepository, ...],
     tell: Tell,
 ) -> None:
     if not hosts:
         return
     from sortie.daemon.doctor.hosts import look_at_hosts  # needs asyncssh
 
-    helpers, git = _helpers(options, settings), _look_of(options, settings, repositories)
-    await look_at_hosts(settings, options.environ, helpers, tell, hosts, git)
+    helpers, looks = _helpers(options, settings), _looks_at(options, settings, repositories)
+    await look_at_hosts(settings, options.environ, helpers, tell, hosts, next(iter(looks), None))
 
 
-def _look_of(
-    options: RunOptions, settings: Settings, repositories: Repositories | None
-) -> RepositoryLook | None:
-    if repositories is None:
-        return None
+def _looks_at(
+    options: RunOptions, settings: Settings, repositories: tuple[OpenRepository, ...]
+) -> list[RepositoryLook]:
     environ = helper_env(options.environ, (), secrets_of(settings))
-    return RepositoryLook(settings=settings, repositories=repositories, environ=environ)
+    return [
+        RepositoryLook(settings=one.settings, repository=one, environ=environ)
+        for one in repositories
+    ]
 
 
 def _helpers(options: RunOptions, settings: Settings) -> Mapping[str, str]:
@@ -143,14 +144,16 @@ async def _look(options: RunOptions, workflow: Workflow, tell: Tell) -> None:
     transport = LocalTransport(options.environ.get("PATH", ""))
     try:
         await run_checks("machine", machine_checks(settings, transport, helpers), tell)
-        await run_checks("agent", agent_checks(settings, transport, environ), tell)
+        agents = {(one.agent.kind, one.agent.command): one for one in reversed(settings.every())}
+        for one in reversed(agents.values()):
+            await run_checks("agent", agent_checks(one, transport, environ), tell)
         hosts = settings.worker.ssh_hosts
         async with usable_repositories(settings, tell) as repositories:
-            look = _look_of(options, settings, repositories)
-            if look is not None and not hosts:  # they fetch it by themselves
-                await look.look(transport, tell)
-            if repositories is not None and repositories.forge is not None:
-                await run_checks("forge", repositories.forge.checks(), tell)
+            for look in _looks_at(options, settings, repositories):
+                if not hosts:  # they fetch it by themselves
+                    await look.look(transport, tell)
+                if look.repository.forge is not None:
+                    await run_checks("forge", look.repository.forge.checks(), tell)
             await _look_at_hosts(hosts, options, settings, repositories, tell)
     finally:
         await transport.close()

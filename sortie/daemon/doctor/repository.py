@@ -14,7 +14,7 @@ from msgspec import Struct
 from sortie.config.settings import Settings
 from sortie.daemon.doctor.checkup import Diagnosis, Tell, run_checks
 from sortie.daemon.doctor.programs import answer_of
-from sortie.daemon.repositories import Repositories, open_repositories
+from sortie.daemon.repositories import OpenRepository, Repositories, open_repositories
 from sortie.model import LOCAL, RunId, TrackerError
 from sortie.model.checks import Check, CheckResult, failed, passed
 from sortie.transports import Transport
@@ -36,17 +36,19 @@ _VERSION = re.compile(r"(\d+)\.(\d+)")
 
 
 @asynccontextmanager
-async def usable_repositories(settings: Settings, tell: Tell) -> AsyncIterator[Repositories | None]:
-    """Hold the forge open; None without a repository, and where the forge cannot be used, which is
+async def usable_repositories(
+    settings: Settings, tell: Tell
+) -> AsyncIterator[tuple[OpenRepository, ...]]:
+    """Hold the forges open; () without a repository, and where a forge cannot be used, which is
     told."""
     async with AsyncExitStack() as stack:
-        repositories = None
+        repositories = Repositories()
         try:
             repositories = await stack.enter_async_context(open_repositories(settings))
         except TrackerError as error:
             sentence = f"the forge cannot be used: {error}"
             tell(Diagnosis(name="forge", result=failed(sentence, _FORGE_REMEDY)))
-        yield repositories
+        yield repositories.all()
 
 
 class RepositoryLook(Struct, frozen=True, kw_only=True):
@@ -54,7 +56,7 @@ class RepositoryLook(Struct, frozen=True, kw_only=True):
     as it is no secret."""
 
     settings: Settings
-    repositories: Repositories
+    repository: OpenRepository
     environ: Mapping[str, str]
 
     async def git(self, transport: Transport) -> CheckResult:
@@ -77,8 +79,8 @@ class RepositoryLook(Struct, frozen=True, kw_only=True):
 
     async def remote(self, transport: Transport) -> CheckResult:
         """Tell whether the remote answers with the credential, and has the base."""
-        repository = self.repositories.on_host(transport.host, transport).at("/")
-        access = await self.repositories.access()
+        repository = self.repository.on_host(transport.host, transport).at("/")
+        access = await self.repository.access()
         base = await repository.remote_base(access, self._environ(transport))
         return passed(f"git reaches {repository.url.text}, where work begins at {base}")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sortie.config.settings import TrackerSettings
+from sortie.config.settings import Settings
 from sortie.daemon.doctor.checkup import Diagnosis, Tell, remedy_of, run_checks
 from sortie.daemon.tracker import FreshSightings, open_tracker, states_of
 from sortie.daemon.tracker_status import unnamed_states
@@ -27,7 +27,7 @@ async def look_at_tracker(workflow: Workflow, environ: Mapping[str, str], tell: 
 
     try:
         async with open_tracker(workflow, FreshSightings(), publish, environ) as tracker:
-            settings = workflow.settings.tracker
+            settings = workflow.settings
             general = (_candidates(settings, tracker), _other_states(settings, tracker))
             await run_checks("tracker", (*tracker.checks(), *general), tell)
     except TrackerError as error:
@@ -35,9 +35,9 @@ async def look_at_tracker(workflow: Workflow, environ: Mapping[str, str], tell: 
         tell(Diagnosis(name="tracker", result=failed(sentence, remedy_of(error))))
 
 
-def _candidates(settings: TrackerSettings, tracker: GuardedTracker) -> Check:
+def _candidates(settings: Settings, tracker: GuardedTracker) -> Check:
     """Return the check that issues to work on can be listed; every tracker has it."""
-    states = settings.active_states
+    states = states_of(settings).active
     spelled = ", ".join(states)
 
     async def ask() -> CheckResult:
@@ -59,7 +59,7 @@ def _candidates(settings: TrackerSettings, tracker: GuardedTracker) -> Check:
     return Check(name="candidates", ask=ask, needs=("reach", "credential", "project", "read"))
 
 
-def _other_states(settings: TrackerSettings, tracker: GuardedTracker) -> Check:
+def _other_states(settings: Settings, tracker: GuardedTracker) -> Check:
     """Return the check that no issue is in a state that is a spelling mistake of a named one."""
 
     async def ask() -> CheckResult:

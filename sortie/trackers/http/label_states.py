@@ -45,8 +45,7 @@ class LabelStates:
         self._own = frozenset({opened, closed}) if own_names else frozenset[str]()
         self._names = {state_key(name): name for name in reversed(states.named)}
         self._terminal = tuple(map(state_key, states.terminal))
-        handoff = () if states.handoff is None else (state_key(states.handoff),)
-        self._never_started = (*handoff, *self._terminal)
+        self._never_started = (*map(state_key, states.handoffs), *self._terminal)
         self._active = tuple(map(state_key, reversed(states.active)))
 
     def named(self, state: str) -> str | None:

@@ -205,7 +205,7 @@ class SimWorld:
             store=store,
             tracker=tracker,
             publish=publish,
-            run_context_for=lambda _host: run_context(),
+            run_context_for=lambda _host, _rule: run_context(),
             preflight=preflight,
             wall=self.wall,
             compares=self.compares,
@@ -224,7 +224,7 @@ class SimWorld:
         )
         return await recover(recovery, policy_of(self.settings))
 
-    async def _has_program(self) -> bool:
+    async def _has_program(self, _rule: str) -> bool:
         await trio.lowlevel.checkpoint()
         return self.chances.hindrance is None
 

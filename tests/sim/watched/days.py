@@ -93,7 +93,7 @@ class WatchedDay:
         self._given: set[IssueId] = set()
         self._untrusted: set[str] = set()
         self._context: Any = SimpleNamespace(
-            run_context_for=lambda _host: SimpleNamespace(
+            run_context_for=lambda _host, _rule: SimpleNamespace(
                 remote=SimpleNamespace(forge=self.forge),
                 redact=lambda text: text,
                 settings=SimpleNamespace(
