@@ -17,6 +17,7 @@ _NEEDED = {
     r"\bprogram ip\b": "apt: iproute2",
     r"\bflock\b|\bprlimit\b|\bsetpriv\b": "apt: util-linux",
     r"^no (?P<shell>ash|busybox|csh|dash|fish|ksh|mksh|tcsh|yash|zsh)$": "apt: {shell}",
+    r"^no go$": "apt: golang-go",
     r"\bnpm\b": "apt: npm",
     r"\bnode\b": "apt: nodejs",
     r"\bkubernetes-validate\b|\bmypy is\b|\bpyright is\b": "pip: '.[dev]'",

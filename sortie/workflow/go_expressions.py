@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct, field
 
-from sortie.workflow.go_functions import Expression, Level, NotGo, called
-from sortie.workflow.prompts import PROMPT_VARIABLES
+from sortie.workflow.go_functions import Expression, GoKind, Level, NotGo, called, is_known
+from sortie.workflow.prompts import PROMPT_VARIABLES, VARIABLE_FIELDS
 
 _TOKEN = re.compile(
     r"""(?P<space>\s+)
-      | (?P<text>"(?:[^"\\]|\\.)*")
+      | (?P<text>"(?:[^"\\\n]|\\.)*")
       | (?P<raw>`[^`]*`)
-      | (?P<number>-?\d+(?:\.\d+)?)(?![\w.])
+      | (?P<number>-?(?:0|[1-9]\d*)(?:\.\d+)?)(?![\w.])
       | (?P<variable>\$\w*(?:\.[A-Za-z_]\w*)*)
       | (?P<field>(?:\.[A-Za-z_]\w*)+)
       | (?P<dot>\.)(?![\w.])
@@ -25,29 +25,90 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _CONSTANTS = {"true": "true", "false": "false", "nil": "none"}
-_RENAMED = {"issue.parent.identifier": "issue.parent"}
 _DEEPEST = 50
 _WHOLE = "issue"
 """What stands for all that Go's template is given, as a whole."""
 
+REACTIONS = {
+    "ci_failure": "checks",
+    "review_comments": "review",
+    "bot_review_comments": "review",
+    "merge_conflict": "conflicts",
+    "label_fix": "commands",
+}
+"""What Go's program gives a run that answers something, and the kind that the reaction has here."""
+
+_FIELDS: Mapping[str, frozenset[str]] = {
+    "": frozenset({"issue", "attempt", "run", *REACTIONS}),
+    "issue": VARIABLE_FIELDS["issue"],
+    "issue.comments[]": frozenset({"author", "body", "created_at"}),
+    "issue.blocked_by[]": frozenset({"identifier", "id", "state"}),
+    "issue.parent": frozenset({"identifier"}),
+    "run": frozenset({"turn_number", "max_turns", "is_continuation"}),
+}
+"""What has fields that there are here, too."""
+
+_MAYBE = ("assignee", "branch_name", "created_at", "issue_type", "updated_at", "url")
+_KINDS = {
+    **dict.fromkeys(("attempt", "run.turn_number", "run.max_turns"), GoKind.NUMBER),
+    "run.is_continuation": GoKind.BOOLEAN,
+    **dict.fromkeys((f"issue.{name}" for name in _MAYBE), GoKind.MAYBE_TEXT),
+    **dict.fromkeys(("issue.blocked_by[].state", "issue.comments[].created_at"), GoKind.MAYBE_TEXT),
+}
+
 
 class GoScope(Struct):
-    """What names mean at a place; ``dot`` is None for all that the template is given."""
+    """What names mean at a place; ``dot`` is None for all that the template is given.
 
-    dot: str | None = None
-    names: Mapping[str, str] = field(default_factory=dict)
+    ``taken`` are names that mean something else, ``true`` texts of expressions that are not empty
+    here. ``is_go_alone``: nothing is Jinja, and what Go does not know is no name.
+    ``is_dead``: what stands here is never rendered.
+    """
 
-    def field(self, chain: str) -> str:
-        """Return what a chain of fields, such as ``.issue.title``, is in Jinja."""
-        path = f"{self.dot or ''}{chain}".removeprefix(".")
-        return _RENAMED.get(path, path)
+    dot: Expression | None = None
+    names: Mapping[str, Expression] = field(default_factory=dict)
+    taken: frozenset[str] = frozenset()
+    true: frozenset[str] = frozenset()
+    is_go_alone: bool = False
+    is_dead: bool = False
 
-    def variable(self, written: str) -> str:
+    def field(self, base: Expression | None, chain: str, faults: list[str]) -> Expression:
+        """Return what a chain of fields, such as ``.issue.title``, of something is."""
+        found = base
+        for name in filter(None, chain.split(".")):
+            found = self._one(found, name, faults)
+        found = found or Expression(_WHOLE)
+        is_there = found.kind is GoKind.MAYBE_TEXT and found.text in self.true
+        kind = GoKind.ANY if is_there else found.kind
+        return Expression(found.text, found.level, is_go=True, kind=kind, path=found.path)
+
+    def _one(self, base: Expression | None, name: str, faults: list[str]) -> Expression:
+        if base is not None and base.path is None:
+            return Expression(f"{base.within(Level.ATOM)}.{name}")
+        path = name if base is None else f"{base.path}.{name}"
+        around = "" if base is None else str(base.path)
+        if name not in _FIELDS.get(around, ()):
+            faults.append(f".{path} has no counterpart{_instead(path)}")
+        if base is None and name in REACTIONS:
+            text = f'"{REACTIONS[name]}" in reaction.kinds and not run.is_continuation'
+            return Expression(text, Level.LOGIC, kind=GoKind.BOOLEAN, path=path)
+        if path == "issue.parent.identifier":
+            return Expression("issue.parent", path=path)
+        text = name if base is None else f"{base.within(Level.ATOM)}.{name}"
+        return Expression(text, kind=_KINDS.get(path, GoKind.ANY), path=path)
+
+    def variable(self, written: str, faults: list[str]) -> Expression:
         """Return what a variable and its fields are in Jinja."""
-        name, dot, rest = written[1:].partition(".")
-        if not name:
-            return _RENAMED.get(rest, rest) or _WHOLE
-        return f"{self.names.get(name, name)}{dot}{rest}"
+        name, _, chain = written[1:].partition(".")
+        if name and name not in self.names and self.is_go_alone:
+            raise NotGo(f"${name} is not declared here")
+        base = (self.names.get(name) or Expression(name)) if name else None
+        return self.field(base, chain, faults)
+
+
+def _instead(path: str) -> str:
+    root = path.partition(".")[0]
+    return "; reaction.text says what has happened" if root in REACTIONS else ""
 
 
 class _Token(Struct, frozen=True):
@@ -56,9 +117,9 @@ class _Token(Struct, frozen=True):
     is_apart: bool
 
 
-def expression(written: str, scope: GoScope) -> Expression:
-    """Return a pipeline of Go as Jinja writes it. Raises NotGo."""
-    parser = _PipelineParser(_tokens(written), scope)
+def expression(written: str, scope: GoScope, faults: list[str]) -> Expression:
+    """Return a pipeline of Go as Jinja writes it, and add what it lacks here. Raises NotGo."""
+    parser = _PipelineParser(_tokens(written), scope, faults)
     found = parser.pipeline()
     parser.end()
     return found
@@ -79,9 +140,10 @@ def _tokens(written: str) -> list[_Token]:
 
 
 class _PipelineParser:
-    def __init__(self, tokens: Sequence[_Token], scope: GoScope) -> None:
+    def __init__(self, tokens: Sequence[_Token], scope: GoScope, faults: list[str]) -> None:
         self._tokens = tokens
         self._scope = scope
+        self._faults = faults
         self._at = 0
         self._depth = 0
 
@@ -106,14 +168,17 @@ class _PipelineParser:
                 raise NotGo
             return operands[0]
         arguments = [*operands, *([] if given is None else [given])]
-        if not arguments or (name in PROMPT_VARIABLES and name not in _CONSTANTS):
+        is_variable = name in PROMPT_VARIABLES and not self._scope.is_go_alone
+        if not arguments or is_variable:
             raise NotGo
+        if not is_known(name):
+            self._faults.append(f"there is no function {name} here")
         made = called(name, arguments)
         # A filter behind a bar, and "not", are written in Jinja as in Go.
         is_go = any(each.is_go for each in arguments) or (
             bool(operands) and _is_prefix(name, given)
         )
-        return Expression(made.text, made.level, is_go)
+        return Expression(made.text, made.level, is_go, made.kind, made.path)
 
     def _word(self) -> str | None:
         """Take the name of a function, where one comes."""
@@ -144,18 +209,19 @@ class _PipelineParser:
 
     def _simple(self, token: _Token) -> Expression:
         match token.kind:
-            case "text" | "number":
+            case "text":
                 return Expression(token.text)
+            case "number":
+                return Expression(token.text, kind=GoKind.NUMBER)
             case "raw":
                 return Expression(json.dumps(token.text[1:-1], ensure_ascii=False), is_go=True)
-            case "field":
-                return Expression(self._scope.field(token.text), is_go=True)
-            case "dot":
-                return Expression(self._scope.dot or _WHOLE, is_go=True)
+            case "field" | "dot":
+                return self._scope.field(self._scope.dot, token.text, self._faults)
             case "variable":
-                return Expression(self._scope.variable(token.text), is_go=True)
+                return self._scope.variable(token.text, self._faults)
             case _ if token.text in _CONSTANTS:
-                return Expression(_CONSTANTS[token.text])
+                kind = GoKind.ANY if token.text == "nil" else GoKind.BOOLEAN
+                return Expression(_CONSTANTS[token.text], kind=kind)
             case _:
                 raise NotGo  # a function has no place there, and a name would be Jinja's
 
@@ -165,7 +231,8 @@ class _PipelineParser:
         if token is None or token.kind != "field" or token.is_apart:
             return inner
         self._at += 1
-        return Expression(f"{inner.within(Level.ATOM)}{token.text}", is_go=inner.is_go)
+        found = self._scope.field(inner, token.text, self._faults)
+        return Expression(found.text, found.level, inner.is_go, found.kind, found.path)
 
     def _next(self) -> _Token | None:
         return self._tokens[self._at] if self._at < len(self._tokens) else None

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from sortie.model import Blocker, Comment, Issue, IssueId
 from sortie.workflow.compiler import check_prompt
-from sortie.workflow.go_templates import go_actions
+from sortie.workflow.go_templates import from_go, go_actions
 from sortie.workflow.prompts import Prompt, PromptContext
 from sortie.workflow.renderer import render
 
@@ -119,7 +119,7 @@ FORMS: dict[str, tuple[str, str]] = {
         "bug7ui7annbug7ui7bob",
     ),
     "{{ range $i, $c := .issue.comments }}{{ range $.issue.labels }}{{ $i }}{{ end }}{{ end }}": (
-        "{% for c in issue.comments %}{% set i = loop.index0 %}{% for item2 in issue.labels %}"
+        "{% for c in issue.comments %}{% set i = loop.index0 %}{% for item in issue.labels %}"
         "{{ i }}{% endfor %}{% endfor %}",
         "0011",
     ),
@@ -144,7 +144,7 @@ FORMS: dict[str, tuple[str, str]] = {
     ),
     "{{ index .issue.labels 0 }}": ("{{ issue.labels[0] }}", "bug"),
     '{{ print .issue.id "-" .attempt }}': ('{{ issue.id ~ "-" ~ attempt }}', "7-1"),
-    "{{ println .issue.id .attempt }}": ('{{ issue.id ~ " " ~ attempt }}', "7 1"),
+    "{{ println .issue.id .attempt }}": (r'{{ issue.id ~ " " ~ attempt ~ "\n" }}', "7 1\n"),
     '{{ .issue.assignee | default "nobody" }}': (
         '{{ issue.assignee | default("nobody", true) }}',
         "nobody",
@@ -258,6 +258,106 @@ def test_no_template_breaks_it(template: str) -> None:
     """Whatever is written, actions are found or not."""
     for action in go_actions(template):
         assert action.jinja
+
+
+CONVERTED = {
+    # What Jinja alone would take for its own
+    "{% a %} {# b #} ${#c}": '{{ "{" }}% a %} {{ "{" }}# b #} ${{ "{" }}#c}',
+    '{{ "}}" }}': '{{ "}}" }}',
+    # Names that mean something else in Jinja, or are bound twice
+    "{{ $loop := .attempt }}{{ $loop }}": "{% set loop2 = attempt %}{{ loop2 }}",
+    "{{ $x := 1 }}{{ if .attempt }}{{ $x := 2 }}{{ $x }}{{ end }}{{ $x }}": (
+        "{% set x = 1 %}{% if attempt %}{% set x2 = 2 %}{{ x2 }}{% endif %}{{ x }}"
+    ),
+    # A variable that a loop assigns
+    "{{ $s := 0 }}{{ range .issue.labels }}{{ $s = . }}{{ end }}{{ $s }}": (
+        "{% set s = namespace(value=0) %}{% for item in issue.labels %}{% set s.value = item %}"
+        "{% endfor %}{{ s.value }}"
+    ),
+    # What is empty in Go is none here, and shows as nothing all the same
+    "{{ .issue.url }}": '{{ issue.url or "" }}',
+    "{{ if .issue.url }}{{ .issue.url }}{{ end }}": "{% if issue.url %}{{ issue.url }}{% endif %}",
+    '{{ if eq .issue.assignee "" }}a{{ end }}': (
+        '{% if (issue.assignee or "") == "" %}a{% endif %}'
+    ),
+    "{{ .run.is_continuation }}": "{{ run.is_continuation | lower }}",
+    # Declared where it is asked for
+    "{{ with $u := .issue.url }}{{ $u }}{{ end }}": (
+        '{% set u = issue.url or "" %}{% if u %}{{ u }}{% endif %}'
+    ),
+    "{{ range $n := 3 }}{{ $n }}{{ end }}": "{% for n in range(3) %}{{ n }}{% endfor %}",
+}
+
+
+@pytest.mark.parametrize("go", CONVERTED)
+def test_a_whole_template_is_converted(go: str) -> None:
+    """All that stands between braces is Go's, and what stands elsewhere is text."""
+    assert from_go(go) == (CONVERTED[go], [])
+
+
+LOST = {
+    "{{ .stage.current }}": ("{# not imported: .stage.current #}", "no counterpart"),
+    "{{ .issue.parent.id }}": ("{# not imported: .issue.parent.id #}", "no counterpart"),
+    "{{ range .issue.comments }}{{ .id }}{{ end }}": (
+        "{% for item in issue.comments %}{# not imported: .id #}{% endfor %}",
+        "no counterpart",
+    ),
+    "{{ if .stage }}{{ .stage.previous }}{{ else }}b{{ end }}": (
+        "{# not imported: if .stage #}{% if false %}{# not imported: .stage.previous #}"
+        "{% else %}b{% endif %}",
+        "no counterpart",
+    ),
+    "{{ range .issue.labels }}{{ break }}{{ end }}": (
+        "{% for item in issue.labels %}{# not imported: break #}{% endfor %}",
+        "break has no counterpart",
+    ),
+    '{{ define "a" }}b{{ end }}': (
+        '{# not imported: define "a" #}{% if false %}b{% endif %}',
+        "define has no counterpart",
+    ),
+    "{{ $x }}": ("{# not imported: $x #}", "not declared"),
+    "{{ issue.title }}": ("{# not imported: issue.title #}", "not understood"),
+    "{{ end }}": ("{# not imported: end #}", "ends nothing"),
+    "{{ if .attempt }}a": ("{% if attempt %}a{% endif %}", "lacks an end"),
+    "a {{ .attempt": ("a {# .attempt #}", "does not end"),
+    "{{ if .attempt }}a{{ else }}b{{ else }}c{{ end }}": (
+        "{% if attempt %}a{% else %}b{# not imported: else #}c{% endif %}",
+        "stands in no block",
+    ),
+    '{{ hasPrefix "a" .issue.title }}': (
+        '{# not imported: hasPrefix "a" .issue.title #}',
+        "no function hasPrefix",
+    ),
+}
+
+
+@pytest.mark.parametrize("go", LOST)
+def test_what_has_no_counterpart_becomes_a_comment(go: str) -> None:
+    """What it belongs to stays valid, and what is lost is told once."""
+    converted, faults = from_go(go)
+
+    assert converted == LOST[go][0]
+    assert len(faults) == 1
+    assert LOST[go][1] in faults[0].fault
+    assert check_prompt(Prompt(source=converted)) == ()
+
+
+def test_what_has_happened_is_told_where_a_template_speaks_of_it() -> None:
+    """Nothing is added to a template that uses ``reaction``, so the converted one says it."""
+    converted, faults = from_go("{{ if .ci_failure }}{{ .ci_failure.ref }}{{ end }}")
+
+    assert converted.startswith('{% if "checks" in reaction.kinds and not run.is_continuation %}')
+    assert converted.endswith("{{ reaction.text }}{% endif %}")
+    assert [fault.written for fault in faults] == ["{{ .ci_failure.ref }}"]
+
+
+@given(st.lists(st.sampled_from([*PIECES, "else", "with", "x", "$i =", "{%", "#}"])).map("".join))
+def test_whatever_is_converted_is_a_template(go: str) -> None:
+    """Of our compiler's; what has no counterpart is reported."""
+    converted, faults = from_go(f"a {go}")
+
+    assert [problem.message for problem in check_prompt(Prompt(source=converted))] == []
+    assert all(fault.fault for fault in faults)
 
 
 def test_deep_parentheses_break_nothing() -> None:
