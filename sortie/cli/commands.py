@@ -32,6 +32,12 @@ COMMANDS: Mapping[str, Sequence[str]] = {
         "sortie init team/WORKFLOW.md",
         "sortie init --agent claude-code --tracker github",
     ),
+    "import": (
+        "sortie.cli.import_",
+        "sortie import old/WORKFLOW.md --output WORKFLOW.md",
+        "sortie import old/WORKFLOW.md --from symphony > WORKFLOW.md",
+        "sortie import old/WORKFLOW.md --format json | jq '.keys[] | select(.outcome == \"lost\")'",
+    ),
     "schema": (
         "sortie.cli.schema",
         "sortie schema > WORKFLOW.schema.json",

@@ -19,6 +19,7 @@ from difflib import get_close_matches
 from enum import StrEnum
 from importlib import import_module
 from inspect import Parameter, cleandoc, signature
+from keyword import iskeyword
 from types import NoneType
 from typing import Any, NoReturn, get_args
 
@@ -119,7 +120,7 @@ def command_of(words: Sequence[str]) -> Callable[[], object]:
 def command_function(name: str) -> Callable[..., object]:
     """Import a command; its parameters are arguments and options."""
     module, *_ = COMMANDS[name]
-    return grouped(getattr(import_module(module), name))
+    return grouped(getattr(import_module(module), f"{name}_" if iskeyword(name) else name))
 
 
 def command_parser(name: str, function: Callable[..., object]) -> CommandParser:

@@ -49,7 +49,7 @@ _FIELDS: Mapping[str, frozenset[str]] = {
 """What has fields that there are here, too."""
 
 _MAYBE = ("assignee", "branch_name", "created_at", "issue_type", "updated_at", "url")
-_KINDS = {
+KINDS = {
     **dict.fromkeys(("attempt", "run.turn_number", "run.max_turns"), GoKind.NUMBER),
     "run.is_continuation": GoKind.BOOLEAN,
     **dict.fromkeys((f"issue.{name}" for name in _MAYBE), GoKind.MAYBE_TEXT),
@@ -95,7 +95,7 @@ class GoScope(Struct):
         if path == "issue.parent.identifier":
             return Expression("issue.parent", path=path)
         text = name if base is None else f"{base.within(Level.ATOM)}.{name}"
-        return Expression(text, kind=_KINDS.get(path, GoKind.ANY), path=path)
+        return Expression(text, kind=KINDS.get(path, GoKind.ANY), path=path)
 
     def variable(self, written: str, faults: list[str]) -> Expression:
         """Return what a variable and its fields are in Jinja."""

@@ -81,7 +81,7 @@ def _shown(written: str) -> str:
 
 
 def _comment(text: str, left: str, right: str) -> str:
-    return f"{{#{left} {' '.join(text.replace('#}', '# }').split())} {right}#}}"
+    return f"{{#{left} {text.replace('#}', '# }')} {right}#}}"
 
 
 def _end(template: str, opening: re.Match[str]) -> int:
@@ -105,7 +105,7 @@ def _translated(written: str, blocks: GoBlocks, is_go_alone: bool) -> tuple[str,
     left, right = (action["left"] or "", action["right"] or "") if action else ("", "")
     content = action["content"] if action else written[2:-2].strip()
     if content.startswith("/*") and content.endswith("*/"):
-        text = content[2:-2] if is_go_alone else _shown(content[2:-2])
+        text = content[2:-2].strip() if is_go_alone else _shown(content[2:-2])
         return _comment(text, left, right), ""
     was_dead = blocks.is_dead
     statement, found, faults = blocks.understood(content)

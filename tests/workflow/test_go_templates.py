@@ -319,7 +319,7 @@ LOST = {
     "{{ issue.title }}": ("{# not imported: issue.title #}", "not understood"),
     "{{ end }}": ("{# not imported: end #}", "ends nothing"),
     "{{ if .attempt }}a": ("{% if attempt %}a{% endif %}", "lacks an end"),
-    "a {{ .attempt": ("a {# .attempt #}", "does not end"),
+    "a {{ .attempt": ("a {#  .attempt #}", "does not end"),
     "{{ if .attempt }}a{{ else }}b{{ else }}c{{ end }}": (
         "{% if attempt %}a{% else %}b{# not imported: else #}c{% endif %}",
         "stands in no block",
