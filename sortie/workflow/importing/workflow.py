@@ -85,7 +85,7 @@ def _recognized(parts: Parts, source: str) -> tuple[Program, str]:
     kind = root.at(("agent", "kind"))
     go = [key for key in _GO_KEYS if root.get(key)]
     symphony = [key for key in _SYMPHONY_KEYS if root.at(tuple(key.split(".")))]
-    if _GO_ACTION.search(parts.prompt):
+    if _GO_ACTION.search(parts.prompts[0].text):
         go.append("Go's syntax in the prompt")
     if root.at(("self_review", "enabled")):
         go.append("self_review.enabled")
@@ -119,9 +119,10 @@ class _Prompts:
         self._told, self._read, self._program = told, read, program
         self._sections: dict[str, str] = {}
         text = Text(source, content)
-        start = sum(len(line) + 1 for line in content.split("\n")[: parts.prompt_line - 1])
-        start += parts.prompt_column - 1
-        self._main = self._converted(parts.prompt, lambda index: text.place(start + index))
+        prompt = parts.prompts[0]
+        start = sum(len(line) + 1 for line in content.split("\n")[: prompt.line - 1])
+        start += prompt.column - 1
+        self._main = self._converted(prompt.text, lambda index: text.place(start + index))
 
     def text(self) -> str:
         """Return the prompt with the sections behind it."""
