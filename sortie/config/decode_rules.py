@@ -156,7 +156,13 @@ class RuleDecoder(Struct, kw_only=True):
         return Rule(
             name=written.name,
             when=own.when,
-            settings=settings.model_copy(update={"rule": written.name, "prompt": own.prompt or ""}),
+            settings=settings.model_copy(
+                update={
+                    "rule": written.name,
+                    "prompt": own.prompt or "",
+                    "stage_result": own.stage.result,
+                }
+            ),
             max_concurrent_agents=own.max_concurrent_agents,
             guaranteed=own.guaranteed,
             burst_to=own.burst_to,

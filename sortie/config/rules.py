@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
 from sortie.config.block import Block
@@ -112,12 +112,18 @@ class Conditions(Block):
     author: Texts = ()
 
 
+def _inside(path: str) -> str:
+    if path.startswith("/") or ".." in path.split("/"):
+        raise needs("a path in the workspace")
+    return path
+
+
 class StageSettings(Block):
     """What becomes of a stage's conversation and result: the next one may go on with the
     conversation, and is told the text of the ``result`` file of the workspace."""
 
     conversation: Annotated[Literal["fresh", "continue"], choice("fresh", "continue")] = "fresh"
-    result: Line = ".sortie/result.md"
+    result: Annotated[Line, AfterValidator(_inside)] = ".sortie/result.md"
 
 
 class WrittenRule(Block):

@@ -184,13 +184,15 @@ class AgentSettings(Block):
     """Which agent works, how many at once and for how long.
 
     ``max_sessions``, ``max_tokens``, ``max_credits`` and ``max_cost_usd`` are for one issue over
-    all its runs, and 0 is no limit. ``stall_timeout`` 0 or less is no limit.
+    all its runs, and 0 is no limit. ``max_hops`` is how many stages may follow each other without a
+    person. ``stall_timeout`` 0 or less is no limit.
     """
 
     kind: Line = "kiro"
     command: Command = None
     max_turns: Annotated[int, whole(1)] = 5
     max_sessions: Annotated[int, whole(0)] = 0
+    max_hops: Annotated[int, whole(1, 1000)] = 10
     max_tokens: Annotated[int, whole(0)] = 0
     max_credits: Annotated[float, amount()] = 0.0
     max_cost_usd: Annotated[float, amount()] = 0.0
@@ -266,7 +268,8 @@ class Settings(Block):
     ``workspace.root`` on SSH hosts, where ``~`` is the home directory of the user that logs in.
 
     ``rules`` are in the order of the file. The settings of a rule have none; they have its name in
-    ``rule``, and in ``prompt`` which prompt it wants, "" for that of the top level.
+    ``rule``, in ``prompt`` which prompt it wants, "" for that of the top level, and in
+    ``stage_result`` the file with what a run leaves for the next stage.
     """
 
     tracker: TrackerSettings
@@ -295,6 +298,7 @@ class Settings(Block):
     rules: tuple[Rule, ...] = ()
     rule: str = ""
     prompt: str = ""
+    stage_result: str = ""
 
     def of_rule(self, name: str) -> Settings:
         """Return the settings of a rule, these where there is none of this name."""

@@ -70,6 +70,7 @@ class HoldReason(StrEnum):
     VERIFICATION_FAILED = "verification_failed"
     NO_CHANGE = "no_change"
     REACTION_EXHAUSTED = "reaction_exhausted"
+    TOO_MANY_STAGES = "too_many_stages"
     OPERATOR = "operator"
     INTERNAL_ERROR = "internal_error"
 
@@ -202,10 +203,11 @@ RunEnd = Finished | Failed | Stopped
 
 class RunReport(Struct, frozen=True, kw_only=True):
     """What a worker says when it is gone; ``spent`` is what its run has used, ``summary`` what it
-    has left."""
+    has left, ``stage_result`` what it left for the next stage."""
 
     end: RunEnd
     turns: int = 0
     spent: Spending = NOTHING
     seconds: float = 0.0
     summary: RunSummary = NO_SUMMARY
+    stage_result: str | None = None

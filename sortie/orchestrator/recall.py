@@ -75,6 +75,7 @@ def recall(
         agent_sessions=dict(recovered.agent_sessions),
         deliveries=dict(recovered.deliveries),
         rules=dict(recovered.rules),
+        stages=dict(recovered.stages),
         watches=recovered.watches,
         workspaces=recovered.workspaces,
         unsaved={place: now - max(0.0, wall - at) for place, at in recovered.unsaved.items()},

@@ -79,6 +79,7 @@ class WorkerPool:
             resume=start.resume,
             delivery=start.delivery,
             reaction=start.reaction,
+            previous=start.previous,
         )
         report = await work(
             job, self._context.run_context_for(start.host, start.rule), reports, scopes

@@ -83,6 +83,7 @@ class Scheduler:
             workspaces=WorkspaceIndex(memory.workspaces, memory.unsaved),
             crashed=set(memory.crashed),
             rules=dict(memory.rules),
+            stages=dict(memory.stages),
             paused=memory.paused,
         )
         for claim in memory.claims:

@@ -24,6 +24,7 @@ from sortie.model import (
     StopReason,
     Streak,
 )
+from sortie.model.stages import PassedStage
 from sortie.model.watches import Errand, Reaction
 from sortie.scheduler.records import Record
 
@@ -44,7 +45,8 @@ class StartWorker(Struct, frozen=True, kw_only=True):
 
     ``fetched_at`` is when the issue was re-read, in monotonic seconds; ``resume`` is the session
     that the issue's last run had with the same agent on the same host, and ``delivery`` what that
-    run left half done there. ``reaction`` is what the run is to answer, if anything.
+    run left half done there. ``reaction`` is what the run is to answer, if anything, and
+    ``previous`` the stage that the issue has passed before this one.
     """
 
     run_id: RunId
@@ -56,6 +58,7 @@ class StartWorker(Struct, frozen=True, kw_only=True):
     resume: AgentSession | None = None
     delivery: Delivery | None = None
     reaction: Reaction | None = None
+    previous: PassedStage | None = None
 
 
 class StopWorker(Struct, frozen=True):

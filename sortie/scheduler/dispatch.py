@@ -38,7 +38,8 @@ from sortie.scheduler.gates import (
     free_host,
     spent_text,
 )
-from sortie.scheduler.holds import hold_for_budget
+from sortie.scheduler.holds import hold_for_budget, hold_for_stages
+from sortie.scheduler.stages import begin_stage, goes_in_circles, previous_stage
 from sortie.scheduler.state import SchedulerState
 from sortie.scheduler.timing import UNANSWERED_PAUSE, order_key
 
@@ -80,7 +81,7 @@ def dispatch(state: SchedulerState, now: float) -> None:
             else:
                 state.set_reason(waited, verdict.reason or "")
             continue
-        if state.over_budget(issue):
+        if state.over_budget(issue) or goes_in_circles(state, issue):
             spent.append((issue, waited))
             continue
         host, room = free_host(issue, view), first_closed(ROOM, issue, view)
@@ -116,7 +117,8 @@ def _hold_spent(state: SchedulerState, issue: Issue, waited: Waiting | None, now
     state.in_hand = issue
     if waited is not None:
         state.out.append(rec.ForgetRetry(issue_id=issue.id))
-    hold_for_budget(state, issue, now)
+    if not hold_for_stages(state, issue, now):
+        hold_for_budget(state, issue, now)
 
 
 def _served(
@@ -208,7 +210,8 @@ def _judge(state: SchedulerState, claim: Rechecking, issue: Issue, now: float) -
         return
     host = free_host(issue, view)
     # A reload may have taken from what it may use while it was re-read.
-    reason = unfit or spent_text(state, issue) or closed(ROOM, issue, view)
+    spent = spent_text(state, issue) or goes_in_circles(state, issue)
+    reason = unfit or spent or closed(ROOM, issue, view)
     if reason is None and host is not None:
         _start(state, claim, issue, host, now)
         return
@@ -247,6 +250,7 @@ def _put_back_unread(state: SchedulerState, claim: Rechecking, error: str, now: 
 def _start(state: SchedulerState, claim: Rechecking, issue: Issue, host: str, now: float) -> None:
     run_id, waited = state.new_run_id(), claim.waited
     streak = waited.streak if waited is not None else Streak()
+    begin_stage(state, issue)
     state.keep_rule(issue)
     policy, rule = state.policy_for(issue), state.rule_of(issue)
     in_progress = policy.in_progress_state
@@ -282,6 +286,7 @@ def _start(state: SchedulerState, claim: Rechecking, issue: Issue, host: str, no
             resume=_resumable(state, issue, host),
             delivery=_half_done(state, issue, host),
             reaction=_reaction(state, issue),
+            previous=previous_stage(state, issue),
         )
     )
 
@@ -291,6 +296,9 @@ def _resumable(state: SchedulerState, issue: Issue, host: str) -> AgentSession |
     issue's."""
     session = state.agent_sessions.get(issue.id)
     if session is None or (session.host, session.agent) != (host, state.policy_for(issue).agent):
+        return None
+    rule = state.rule_of(issue)
+    if session.rule != rule and not state.policy.goes_on_with_conversation(rule):
         return None
     known = {(workspace.host, workspace.path) for workspace in state.workspaces.of(issue.id)}
     return session if (host, session.workspace) in known else None

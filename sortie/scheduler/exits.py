@@ -28,6 +28,7 @@ from sortie.scheduler.handoffs import drop_promise, keep_promise
 from sortie.scheduler.holds import hold, hold_for_budget
 from sortie.scheduler.progress import pause_host
 from sortie.scheduler.spending import probe_ended, run_ended
+from sortie.scheduler.stages import end_run, end_stage
 from sortie.scheduler.state import SchedulerState
 from sortie.scheduler.timing import (
     OCCUPIED_DELAY,
@@ -67,6 +68,7 @@ def exited(state: SchedulerState, event: WorkerExited, now: float) -> None:
     state.out.append(record)
     if record.status is not RunStatus.INTERRUPTED:
         state.forget_crashes(claim.issue.id)
+    end_run(state, claim.issue, event.report)
     _comment(state, claim, event.report)
     _settle(state, claim, event.report, now)
     state.release(claim.issue.id)
@@ -81,6 +83,7 @@ def exited(state: SchedulerState, event: WorkerExited, now: float) -> None:
         state.candidates.discard(issue.id)
         if policy.handoff_state and same_state(issue.state, policy.handoff_state):
             state.out.append(rec.RecordHandoff(issue=issue, state=issue.state))
+            end_stage(state, issue, issue.state)
     else:
         _follow(state, claim, event.report, now)
 

@@ -14,6 +14,7 @@ from sortie.scheduler import records as rec
 from sortie.scheduler.claims import HandingOff, Held
 from sortie.scheduler.events import TransitionAnswered
 from sortie.scheduler.holds import hold, park, record_of
+from sortie.scheduler.stages import end_stage
 from sortie.scheduler.state import SchedulerState
 from sortie.scheduler.timing import (
     HANDOFF_TRIES,
@@ -54,6 +55,7 @@ def handoff_answered(state: SchedulerState, event: TransitionAnswered, now: floa
         _reopened(state, now)
         if event.state is not None:
             state.out.append(rec.RecordHandoff(issue=issue, state=event.state))
+            end_stage(state, issue, event.state)
             if (watched := state.watches.get(issue.id)) is not None:
                 watched.issue = replace(issue, state=event.state)
     if claim.stopped:

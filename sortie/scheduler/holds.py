@@ -17,6 +17,7 @@ from sortie.scheduler.claims import Held
 from sortie.scheduler.decisions import Refresh
 from sortie.scheduler.policy import Policy
 from sortie.scheduler.records import ForgetHold, RecordHold
+from sortie.scheduler.stages import forgive_hops, goes_in_circles
 from sortie.scheduler.state import SchedulerState
 from sortie.scheduler.timing import CONFIGURATION_HOLDS
 
@@ -85,6 +86,14 @@ def hold_for_budget(state: SchedulerState, issue: Issue, now: float) -> None:
         hold(state, issue, HoldReason.SESSION_BUDGET_EXHAUSTED, detail, now)
 
 
+def hold_for_stages(state: SchedulerState, issue: Issue, now: float) -> bool:
+    """Park an issue that goes from stage to stage without a person; tell whether it does."""
+    detail = goes_in_circles(state, issue)
+    if detail is not None:
+        hold(state, issue, HoldReason.TOO_MANY_STAGES, detail, now)
+    return detail is not None
+
+
 def end_hold(
     state: SchedulerState, claim: Held, reason: str, *, keeps_budget: bool = False
 ) -> None:
@@ -95,6 +104,8 @@ def end_hold(
     if not keeps_budget:
         state.reset_budget(claim.issue.id)
     state.forget_crashes(claim.issue.id)
+    if claim.reason is HoldReason.TOO_MANY_STAGES:
+        forgive_hops(state, claim.issue)
 
 
 def ended_by_reload(claim: Held, old: Policy, new: Policy, spent: Spending) -> bool:

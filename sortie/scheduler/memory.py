@@ -15,6 +15,7 @@ from sortie.model import (
     KnownWorkspace,
     Spending,
 )
+from sortie.model.stages import PassedStage
 from sortie.model.watches import Watch
 from sortie.scheduler import records as rec
 from sortie.scheduler.claims import HandingOff, Held, Running, Waiting
@@ -42,6 +43,7 @@ class Memory(Struct, frozen=True, kw_only=True):
     agent_sessions: dict[IssueId, AgentSession] = field(default_factory=dict)
     deliveries: dict[IssueId, Delivery] = field(default_factory=dict)
     rules: dict[IssueId, str] = field(default_factory=dict)
+    stages: dict[IssueId, PassedStage] = field(default_factory=dict)
     watches: tuple[tuple[Issue, Watch], ...] = ()
     workspaces: tuple[KnownWorkspace, ...] = ()
     unsaved: Mapping[tuple[str, str], float] = field(default_factory=dict)

@@ -35,6 +35,7 @@ class Policy(Struct, frozen=True, kw_only=True):
     comment_on_failure: bool = False
     poll_interval: float = 30.0
     max_sessions: int = 0
+    max_hops: int = 10
     per_issue: Allowance = NO_LIMITS
     per_day: Allowance = NO_LIMITS
     zone: str = "UTC"
@@ -55,6 +56,11 @@ class Policy(Struct, frozen=True, kw_only=True):
     def has_rule(self, name: str) -> bool:
         """Tell whether there is a rule of this name."""
         return any(rule.name == name for rule in self.rules)
+
+    def goes_on_with_conversation(self, name: str) -> bool:
+        """Tell whether a run of this rule goes on with the conversation of another's."""
+        stages = (rule.stage for rule in self.rules if rule.name == name)
+        return any(stage.conversation == "continue" for stage in stages)
 
     def of_rule(self, name: str) -> Policy:
         """Return the policy of a rule, this one where there is no rule of this name."""
@@ -125,6 +131,7 @@ def policy_of(settings: Settings) -> Policy:
         comment_on_failure=tracker.comments.on_failure,
         poll_interval=settings.polling.interval,
         max_sessions=agent.max_sessions,
+        max_hops=agent.max_hops,
         per_issue=Allowance(
             tokens=agent.max_tokens, credits=agent.max_credits, cost_usd=agent.max_cost_usd
         ),

@@ -29,6 +29,7 @@ from sortie.model import (
     Trigger,
     WaitKind,
 )
+from sortie.model.stages import PassedStage
 from sortie.model.watches import Watch
 
 
@@ -85,6 +86,19 @@ class RecordRule(Struct, frozen=True, kw_only=True):
 
 class ForgetRule(Struct, frozen=True, kw_only=True):
     """An issue is neither claimed nor watched any more; a rule is chosen anew for it."""
+
+    issue_id: IssueId
+
+
+class RecordStage(Struct, frozen=True, kw_only=True):
+    """What is known of the stages of an issue; replaces what was recorded before."""
+
+    issue_id: IssueId
+    passed: PassedStage
+
+
+class ForgetStages(Struct, frozen=True, kw_only=True):
+    """An issue is finished; nothing of its stages is needed any more."""
 
     issue_id: IssueId
 
@@ -284,6 +298,8 @@ Record = (
     RecordRun
     | RecordRule
     | ForgetRule
+    | RecordStage
+    | ForgetStages
     | RecordWorkspace
     | RecordUnsaved
     | ForgetWorkspace

@@ -25,6 +25,7 @@ from sortie.model import (
     Trigger,
     WaitKind,
 )
+from sortie.model.stages import PassedStage
 from sortie.model.watches import Watch
 from sortie.scheduler import records as rec
 from sortie.scheduler.budgets import OF_DAY, OF_ISSUE, Ledger, Used
@@ -82,6 +83,7 @@ class SchedulerState:
     agent_sessions: dict[IssueId, AgentSession] = field(default_factory=dict)
     deliveries: dict[IssueId, Delivery] = field(default_factory=dict)
     rules: dict[IssueId, str] = field(default_factory=dict)
+    stages: dict[IssueId, PassedStage] = field(default_factory=dict)
     matched: dict[IssueId, tuple[Issue, str]] = field(default_factory=dict)
     watches: WatchTable = field(default_factory=WatchTable)
     former_watches: dict[IssueId, Watch] = field(default_factory=dict)

@@ -35,6 +35,7 @@ from sortie.model import (
     Trigger,
     WaitKind,
 )
+from sortie.model.stages import PassedStage
 from sortie.model.watches import Watch
 
 if TYPE_CHECKING:
@@ -119,7 +120,8 @@ class Recovered(Struct, frozen=True, kw_only=True):
     workspaces and crashes in that of the issue's id, comments as they were to be made.
     ``sessions`` count runs in which a turn started; ``agent_sessions`` are the newest known of
     each issue with a workspace. ``unsaved`` is since when workspaces count as unsaved, by host and
-    path. ``deliveries`` are those that were cut short, ``rules`` those that decide for issues.
+    path. ``deliveries`` are those that were cut short, ``rules`` those that decide for issues, and
+    ``stages`` what is known of those that they have passed.
     ``spent`` is what counts against an issue's limits, ``days`` what was used on the last days that
     are known.
     """
@@ -132,6 +134,7 @@ class Recovered(Struct, frozen=True, kw_only=True):
     agent_sessions: Mapping[IssueId, AgentSession] = field(default_factory=dict)
     deliveries: Mapping[IssueId, Delivery] = field(default_factory=dict)
     rules: Mapping[IssueId, str] = field(default_factory=dict)
+    stages: Mapping[IssueId, PassedStage] = field(default_factory=dict)
     watches: tuple[tuple[Issue, Watch], ...] = ()
     spent: Mapping[IssueId, Spending] = field(default_factory=dict)
     days: Mapping[str, Spending] = field(default_factory=dict)

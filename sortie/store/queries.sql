@@ -189,6 +189,15 @@ DELETE FROM issue_rules WHERE issue_id = :issue_id;
 -- name: all_rules
 SELECT issue_id, rule FROM issue_rules ORDER BY issue_id;
 
+-- name: replace_stage
+INSERT OR REPLACE INTO stages (issue_id, passed) VALUES (:issue_id, :passed);
+
+-- name: delete_stage
+DELETE FROM stages WHERE issue_id = :issue_id;
+
+-- name: all_stages
+SELECT issue_id, passed FROM stages ORDER BY issue_id;
+
 -- name: replace_comment
 INSERT OR REPLACE INTO comments_due (run_id, lifecycle, issue, body)
 VALUES (:run_id, :lifecycle, :issue, :body);

@@ -17,6 +17,7 @@ from sortie.store.rows import (
     known_workspace,
     rows_of,
     spending,
+    stage_from_json,
     stored_crash,
     stored_hold,
     stored_limit,
@@ -62,6 +63,10 @@ def read_recovered(database: Database) -> Recovered:
                 for row in database.rows("pending_deliveries")
             },
             rules={IssueId(row["issue_id"]): row["rule"] for row in database.rows("all_rules")},
+            stages={
+                IssueId(row["issue_id"]): stage_from_json(row["passed"])
+                for row in database.rows("all_stages")
+            },
             watches=tuple(map(stored_watch, database.rows("all_watches"))),
             crashes=tuple(map(stored_crash, database.rows("all_crashes"))),
             comments=tuple(map(due_comment, database.rows("all_comments"))),

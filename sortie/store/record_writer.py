@@ -14,7 +14,13 @@ from sortie.scheduler import records as rec
 from sortie.store import RecordRefused
 from sortie.store.database import Database, Value
 from sortie.store.history_rows import activity_values, summary_values
-from sortie.store.rows import delivery_to_json, issue_to_json, streak_values, watch_to_json
+from sortie.store.rows import (
+    delivery_to_json,
+    issue_to_json,
+    stage_to_json,
+    streak_values,
+    watch_to_json,
+)
 
 _UNWRITABLE = (
     OverflowError,
@@ -49,6 +55,8 @@ _OfIssue = (
     | rec.ForgetWatch
     | rec.RecordRule
     | rec.ForgetRule
+    | rec.RecordStage
+    | rec.ForgetStages
     | rec.RecordComment
     | rec.ForgetComment
     | rec.RecordCrash
@@ -203,6 +211,10 @@ def _write_of_issue(database: Database, record: _OfIssue, at: float) -> None:
             database.change("replace_rule", issue_id=issue_id, rule=rule)
         case rec.ForgetRule(issue_id=issue_id):
             database.change("delete_rule", issue_id=issue_id)
+        case rec.RecordStage(issue_id=issue_id, passed=passed):
+            database.change("replace_stage", issue_id=issue_id, passed=stage_to_json(passed))
+        case rec.ForgetStages(issue_id=issue_id):
+            database.change("delete_stage", issue_id=issue_id)
         case rec.RecordComment(run_id=run_id, issue=issue, lifecycle=lifecycle, body=body):
             database.change(
                 "replace_comment",

@@ -26,6 +26,7 @@ from sortie.model import (
     WaitKind,
 )
 from sortie.model.spending import AMOUNTS
+from sortie.model.stages import PassedStage
 from sortie.model.watches import Watch
 from sortie.scheduler.records import RecordComment
 from sortie.store import (
@@ -67,6 +68,16 @@ def stored_watch(row: Row) -> tuple[Issue, Watch]:
     """Read a row of all_watches. Raises ValueError."""
     watch = msgspec.convert(json.loads(row["watch"]), Watch)
     return issue_from_json(row["issue"]), watch
+
+
+def stage_to_json(passed: PassedStage) -> str:
+    """Return what is known of stages as JSON in ASCII."""
+    return json.dumps(msgspec.to_builtins(passed))
+
+
+def stage_from_json(text: str) -> PassedStage:
+    """Read what stage_to_json returned. Raises ValueError."""
+    return msgspec.convert(json.loads(text), PassedStage)
 
 
 def _plain(value: object) -> object:

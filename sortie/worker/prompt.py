@@ -9,6 +9,7 @@ from sortie.workflow.prompts import (
     Happened,
     PromptContext,
     with_reaction,
+    with_stage,
     with_standing,
     with_status_instructions,
 )
@@ -37,7 +38,10 @@ async def prompt_for(
         host=workspace.host,
         checkout=checkout,
         happened=happened,
+        stage=context.settings.rule,
+        previous=job.previous,
     )
     text = with_standing(await render(context.prompt, values), values)
+    text = with_stage(text, context.prompt, values)
     text = with_reaction(text, context.prompt, values)
     return with_status_instructions(text, values) if settings.status_instructions else text

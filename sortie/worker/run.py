@@ -37,6 +37,7 @@ from sortie.worker.reaction import happened
 from sortie.worker.reread import Reread, reread
 from sortie.worker.self_review import ReviewTools, SelfReviewer
 from sortie.worker.session import SessionLifetime
+from sortie.worker.stage_result import clear_stage_result, stage_result
 from sortie.worker.status_file import read_status
 from sortie.worker.summary import summary_of, work_done
 from sortie.worker.turn import take_turn
@@ -65,6 +66,7 @@ class Run:
         self.activity: RunActivity | None = None
         self.git = GitWork()
         self.delivery: RunDelivery | None = None
+        self.stage_result: str | None = None
         self.usage = RunUsage(TokenRates(context.settings.token_rates))
 
     def _enter(self, phase: Phase) -> None:
@@ -93,6 +95,7 @@ class Run:
         self.issue = await self.move.make()
         check_out = None if self.context.remote is None else self._check_out
         async with self.place.entered(check_out) as (workspace, environment):
+            await clear_stage_result(self.context, workspace)
             await self.place.hook("before_run", workspace, environment)
             self._enter(Phase.SESSION)
             if not self.place.is_plain:  # since it was made a hook may have put a link in its place
@@ -109,6 +112,7 @@ class Run:
                 end = await lifetime.run(
                     workspace, env, lambda session: self._take_turns(session, workspace, first)
                 )
+                self.stage_result = await stage_result(self.context, workspace)
         self.git = await work_done(workspace, environment, before, self.context, self.scopes)
         return end
 

@@ -50,6 +50,7 @@ async def work(
         spent=run.usage.spent,
         seconds=trio.current_time() - began,
         summary=run.summary,
+        stage_result=run.stage_result,
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from sortie.model import Blocker, Comment, Issue, IssueId
+from sortie.model.stages import PassedStage
 from sortie.model.times import rfc3339
 from sortie.workflow.review_prompt import ReviewMaterial
 
@@ -97,7 +98,8 @@ class PromptContext(Struct, frozen=True, kw_only=True):
 
     ``attempt`` counts failures in a row before this run, ``turn_number`` from 1. ``host`` is
     ``local`` or the name of an SSH host. ``answer`` is what the agent said last, as far as it has.
-    ``review`` is what a reviewer judges.
+    ``review`` is what a reviewer judges. ``stage`` is the rule that decides, "" for the top level,
+    and ``previous`` the stage that the issue has passed before.
     """
 
     issue: Issue
@@ -111,6 +113,8 @@ class PromptContext(Struct, frozen=True, kw_only=True):
     answer: str | None = None
     happened: Happened | None = None
     review: ReviewMaterial | None = None
+    stage: str = ""
+    previous: PassedStage | None = None
 
 
 class Fields(dict[str, Any]):
@@ -167,6 +171,21 @@ def with_reaction(prompt_text: str, prompt: Prompt, context: PromptContext) -> s
     return "\n\n".join((prompt_text.rstrip(), _HAPPENED, *happened.texts))
 
 
+_USES_STAGE = re.compile(r"\{[{%](?:(?![}%]\}).)*?\bstage\b", re.DOTALL)
+
+
+def with_stage(prompt_text: str, prompt: Prompt, context: PromptContext) -> str:
+    """Append to a first turn's prompt what the stage before has left, unless the template speaks
+    of stages itself."""
+    passed = context.previous
+    if passed is None or not passed.result or passed.rule == context.stage:
+        return prompt_text
+    if context.is_continuation or _USES_STAGE.search(prompt.source):
+        return prompt_text
+    told = f"The stage {passed.rule} is over. This is what it left for you:"
+    return "\n\n".join((prompt_text.rstrip(), told, passed.result))
+
+
 def _commits(count: int) -> str:
     return "1 commit" if count == 1 else f"{count} commits"
 
@@ -187,7 +206,17 @@ def variables_of(context: PromptContext) -> dict[str, Any]:
         "reaction": _reaction(context.happened),
         "workspace": Fields("workspace", path=context.workspace_path, host=context.host),
         "review": _review(context.review),
+        "stage": _stage(context),
     }
+
+
+def _stage(context: PromptContext) -> Fields:
+    passed = context.previous
+    previous = None
+    if passed is not None:
+        name, result = passed.rule, passed.result or None
+        previous = Fields("stage.previous", name=name, result=result, hops=passed.hops)
+    return Fields("stage", name=context.stage or None, previous=previous)
 
 
 def _repository(checkout: Checkout | None) -> Fields:

@@ -225,6 +225,19 @@ class Workspaces:
             text = re.sub(r"\s\S*\Z", "", text)
         return text.strip()
 
+    async def read_inside(self, path: str, name: str, limit: int) -> bytes | None:
+        """Return the first bytes of a file in a workspace, None where there is none.
+
+        Raises WorkspaceError for what is no regular file or lies outside, and as ``verify`` does.
+        """
+        with _workspace_errors():
+            return await self._files.read_file_inside(self._root, path, name, limit)
+
+    async def clear_inside(self, path: str, name: str) -> None:
+        """Delete a file in ``.sortie`` of a workspace, if it is there."""
+        with _workspace_errors():
+            await self._files.remove_file(path, name)
+
     async def clear_status(self, path: str) -> None:
         """Delete a status file that an earlier run left."""
         with _workspace_errors():

@@ -33,6 +33,7 @@ def test_defaults_are_those_of_the_contract() -> None:
         "rules": (),
         "rule": "",
         "prompt": "",
+        "stage_result": "",
         "polling": {"interval": 30.0},
         "workspace": {
             "root": f"/home/me/.local/state/sortie/workspaces/{digest}",
@@ -95,6 +96,7 @@ def test_defaults_are_those_of_the_contract() -> None:
             "command": None,
             "max_turns": 5,
             "max_sessions": 0,
+            "max_hops": 10,
             "max_tokens": 0,
             "max_credits": 0.0,
             "max_cost_usd": 0.0,

@@ -13,7 +13,7 @@ def test_every_scalar_and_list_of_five_sections_can_be_overridden() -> None:
     """The names are those of the contract, no more and no less."""
     agent = (
         "COMMAND INACTIVE_GRACE_MS KIND MAX_CONCURRENT_AGENTS MAX_COST_USD MAX_CREDITS "
-        "MAX_RETRY_BACKOFF_MS MAX_SESSIONS MAX_TOKENS MAX_TURNS READ_TIMEOUT_MS "
+        "MAX_HOPS MAX_RETRY_BACKOFF_MS MAX_SESSIONS MAX_TOKENS MAX_TURNS READ_TIMEOUT_MS "
         "STALL_TIMEOUT_MS STATUS_INSTRUCTIONS STOP_GRACE_MS TURN_TIMEOUT_MS"
     )
     tracker = (

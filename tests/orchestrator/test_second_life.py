@@ -21,6 +21,7 @@ from sortie.model import (
     Trigger,
     WaitKind,
 )
+from sortie.model.stages import PassedStage
 from sortie.scheduler import Memory, Record
 from sortie.scheduler import records as rec
 from sortie.scheduler.claims import HandingOff, Held, Waiting
@@ -83,6 +84,9 @@ LEFT: list[Record] = [
     rec.RecordRule(issue_id=IssueId("waits"), rule="docs"),
     rec.RecordRule(issue_id=IssueId("over"), rule="docs"),
     rec.ForgetRule(issue_id=IssueId("over")),
+    rec.RecordStage(issue_id=IssueId("waits"), passed=PassedStage(rule="plan", state="To Build")),
+    rec.RecordStage(issue_id=IssueId("over"), passed=PassedStage(rule="plan")),
+    rec.ForgetStages(issue_id=IssueId("over")),
     rec.RecordCrash(issue=issue("crashed")),
     rec.RecordLimit(account="kiro x", message="enough", delay=600.0, resets_at=RESETS_AT, times=3),
     rec.RecordPause(paused=True),

@@ -79,8 +79,9 @@ class Driver:
     def _answer(self, decision: Decision) -> Event | None:
         match decision:
             case do.Poll():
-                active = self.scheduler.snapshot(self.now).policy.is_active
-                return ev.CandidatesFetched(tuple(i for i in self.tracker.values() if active(i)))
+                every = self.scheduler.snapshot(self.now).policy.every()
+                listed = (i for i in self.tracker.values() if any(p.is_active(i) for p in every))
+                return ev.CandidatesFetched(tuple(listed))
             case do.Refresh(token, ids):
                 found = tuple(self.tracker[i] for i in sorted(ids) if i in self.tracker)
                 return ev.IssuesRefreshed(token, ids, found)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from sortie.model import NOTHING, AgentSession, IssueId, KnownWorkspace, RunId, Spending
+from sortie.model.stages import PassedStage
 from sortie.scheduler import Record
 from sortie.scheduler import records as rec
 from sortie.store import (
@@ -62,6 +63,8 @@ class Disk:
             limits=tuple(self.limits.values()),
             workspaces=tuple(self.workspaces.values()),
             unsaved=self.unsaved,
+            rules=self.rules,
+            stages=self.stages,
             crashes=tuple(self.crashes.values()),
             comments=tuple(self.comments.values()),
         )
@@ -75,6 +78,18 @@ class Disk:
     def under_way(self) -> Mapping[RunId, UnfinishedRun]:
         """Runs that are not over."""
         return self._table("unfinished_runs", read.unfinished_run, lambda run: run.run_id)
+
+    @property
+    def rules(self) -> Mapping[IssueId, str]:
+        """The rules that were chosen for issues."""
+        rows = self._database.rows("all_rules")
+        return {IssueId(row["issue_id"]): row["rule"] for row in rows}
+
+    @property
+    def stages(self) -> Mapping[IssueId, PassedStage]:
+        """What is known of the stages of issues."""
+        rows = self._database.rows("all_stages")
+        return {IssueId(row["issue_id"]): read.stage_from_json(row["passed"]) for row in rows}
 
     @property
     def retries(self) -> Mapping[IssueId, StoredRetry]:

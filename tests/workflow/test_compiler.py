@@ -36,7 +36,7 @@ def test_good_prompts_have_no_problems(source: str) -> None:
 
 
 INVALID = "prompt: not a valid template:"
-VARIABLES = "known: attempt, issue, reaction, repository, review, run, workspace"
+VARIABLES = "known: attempt, issue, reaction, repository, review, run, stage, workspace"
 FIELDS = (
     "known: assignee, author, blocked_by, branch_name, comments, created_at, description, "
     "id, identifier, "

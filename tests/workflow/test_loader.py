@@ -127,7 +127,7 @@ def test_places_are_those_of_the_file(tmp_path: Path) -> None:
     assert "W.md:4:9: tracker.kind: needs a known kind, not 5; known: board, file" in found
     assert found[-1] == (
         'W.md:8:4: prompt: there is no "nope";'
-        " known: attempt, issue, reaction, repository, review, run, workspace"
+        " known: attempt, issue, reaction, repository, review, run, stage, workspace"
     )
 
 
@@ -163,7 +163,7 @@ CONTENTS: dict[str, tuple[str | bytes, list[str]]] = {
             "W.md:3:13: invalid YAML: a second colon on this line; "
             "put a text that holds a colon in quotes",
             'W.md:5:4: prompt: there is no "nope"; known: attempt, issue, reaction, '
-            "repository, review, run, workspace",
+            "repository, review, run, stage, workspace",
         ],
     ),
     "open quote": (

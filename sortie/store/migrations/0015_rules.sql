@@ -5,4 +5,11 @@ CREATE TABLE issue_rules (
   rule TEXT NOT NULL
 ) STRICT;
 
+-- What is known of the stages that an issue has passed.
+
+CREATE TABLE stages (
+  issue_id TEXT PRIMARY KEY,
+  passed TEXT NOT NULL     -- JSON
+) STRICT;
+
 ALTER TABLE runs ADD COLUMN rule TEXT NOT NULL DEFAULT '';
