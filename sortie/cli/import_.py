@@ -81,9 +81,8 @@ def import_(
         emit(made.text)
     for each in made.told:
         say(str(each))
-    note(
-        f"imported {file} as {made.program}'s ({made.because}): {lost} lost; see 'sortie validate'"
-    )
+    whose = f"a workflow of {made.program} ({made.because})"
+    note(f"imported {file} as {whose}: {lost} lost; try 'sortie validate'")
 
 
 def _row(told: Told) -> Json:

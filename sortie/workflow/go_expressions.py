@@ -89,6 +89,7 @@ class GoScope(Struct):
         around = "" if base is None else str(base.path)
         if name not in _FIELDS.get(around, ()):
             faults.append(f".{path} has no counterpart{_instead(path)}")
+            return Expression(name if base is None else f"{base.within(Level.ATOM)}.{name}")
         if base is None and name in REACTIONS:
             text = f'"{REACTIONS[name]}" in reaction.kinds and not run.is_continuation'
             return Expression(text, Level.LOGIC, kind=GoKind.BOOLEAN, path=path)

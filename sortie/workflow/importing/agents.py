@@ -89,14 +89,16 @@ def import_block(draft: Draft, kind: str, at: Path, to: Path = ()) -> None:
                 (*at, key), "set it in the agent's own configuration, if it has such a thing"
             )
     if ours == "kiro":
-        draft.put((*to, "kiro", "trust_all_tools"), True)
-    if ours == "acp":
-        permissions = _permissions(kind, block)
-        if permissions:
-            draft.put((*to, "acp", "permissions"), permissions)
-        for key in filter(lambda key: _decides(kind, key), block):
-            why = "the rules say what an agent that asks is answered; see docs/agents/acp.md"
-            draft.tell_change((*at, key), "acp.permissions", why)
+        draft.add((*to, "kiro", "trust_all_tools"), True, "nobody is asked there, either")
+    permissions = _permissions(kind, block) if ours == "acp" else {}
+    deciding = [key for key in block if _decides(kind, key)]
+    why = "the rules say what an agent that asks is answered; see docs/agents/acp.md"
+    for key in deciding:
+        draft.tell_change((*at, key), "acp.permissions", why)
+    if permissions and deciding:
+        draft.put((*to, "acp", "permissions"), permissions)
+    elif permissions:
+        draft.add((*to, "acp", "permissions"), permissions, why)
 
 
 def _decides(kind: str, key: str) -> bool:

@@ -135,4 +135,5 @@ class Draft:
         if self._above:
             self._above._seen.add((*self._at, *path))
         key = dotted((*self._at, *path))
+        self.told[:] = [t for t in self.told if (t.key, t.outcome) != (key, Outcome.KEPT)]
         self.told.append(Told(outcome=outcome, place=place, key=key, to=to, message=why))

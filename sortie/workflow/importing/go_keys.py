@@ -8,6 +8,7 @@ from typing import Any
 
 from sortie.documents import Path
 from sortie.model import same_state
+from sortie.model.addresses import is_loopback
 from sortie.workflow.importing.agents import AGENTS, import_agent, import_block
 from sortie.workflow.importing.draft import Draft
 from sortie.workflow.importing.reactions import import_reactions, import_self_review
@@ -79,10 +80,12 @@ def import_go(draft: Draft, prompts: Prompts) -> None:
     _rates(draft)
     _rules(draft, prompts)
     if str(draft.old("logging", "level")).lower() == "warn":
-        draft.change(("logging", "level"), ("logging", "level"), "warning", "")
-    draft.keep("db_path")
-    why = "the default, .sortie.db, may be there with what the other program has recorded"
-    if draft.old("db_path") is None:
+        draft.change(("logging", "level"), ("logging", "level"), "warning", "so it is called here")
+    if (path := draft.old("db_path")) is not None:
+        why = "must not be the other program's, which is refused"
+        draft.change(("db_path",), ("db_path",), path, why)
+    else:
+        why = "the default may be there with what the other program has recorded"
         draft.add(("db_path",), ".sortie.db.imported", why)
     draft.lose_the_rest()
 
@@ -99,6 +102,10 @@ def _notes(draft: Draft) -> None:
     if draft.old("worker", "ssh_hosts"):
         why = "hooks run on the host here; see hooks.run_on"
         draft.tell_change(("worker", "ssh_hosts"), "worker.ssh_hosts", why)
+    host = draft.old("server", "host")
+    if isinstance(host, str) and not is_loopback(host):
+        why = "a server that others can reach needs a token of yours"
+        draft.add(("server", "auth_token"), "$SORTIE_TOKEN", why)
     if draft.block("reactions") or draft.block("ci_feedback") or draft.block("self_review"):
         why = "reactions, verify and self_review need it; hooks do not clone and push then"
         draft.lack("repository.url", why)

@@ -72,10 +72,15 @@ def import_workflow(
         if to in draft.new
     }
     front = written(parts.document, content, draft.new, origins)
-    told = sorted(draft.told, key=lambda each: (each.place.line, each.place.column))
+    told = sorted(draft.told, key=lambda each: _order(each, source))
     return Imported(
         program=program, because=because, text=f"---\n{front}---\n\n{prompts.text()}", told=told
     )
+
+
+def _order(told: Told, source: str) -> tuple[bool, str, int, int]:
+    place = told.place
+    return place.source != source, place.source, place.line, place.column
 
 
 def _recognized(parts: Parts, source: str) -> tuple[Program, str]:
@@ -89,7 +94,8 @@ def _recognized(parts: Parts, source: str) -> tuple[Program, str]:
         go.append("Go's syntax in the prompt")
     if root.at(("self_review", "enabled")):
         go.append("self_review.enabled")
-    if any(each.get("provider") for each in (root.get("reactions") or root).children()):
+    reactions = root.get("reactions")
+    if reactions and any(each.get("provider") for each in reactions.children()):
         go.append("a provider of reactions")
     if kind is not None and kind.value in AGENTS and kind.value not in ("kiro", "claude-code"):
         go.append("the agent's kind")

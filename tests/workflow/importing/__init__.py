@@ -1,0 +1,1 @@
+"""Workflow files of other programs as ours."""
