@@ -45,13 +45,15 @@ def import_(
     are read from beside FILE. With --format json both are printed as one object.
     """
     from sortie.workflow.files import FileRefused, read_text
-    from sortie.workflow.importing import Outcome, Program, import_workflow
+    from sortie.workflow.importing import KeyOutcome, Program, import_workflow
 
     if program is not None and program not in _PROGRAMS:
         raise WrongUsage(f"is {' or '.join(_PROGRAMS)}, not {program!r}", parameter="--from")
 
     def template(name: str) -> str | None:
         path = file.parent / name
+        if not path.resolve().is_relative_to(file.parent.resolve()):
+            return None
         try:
             return read_text(path, str(path))
         except FileRefused:
@@ -64,7 +66,7 @@ def import_(
     made = import_workflow(content, str(file), Program(program) if program else None, template)
     if written is not None and not write_new(written, made.text):
         raise SortieError(f"{written} is there already and is never overwritten; name another file")
-    lost = sum(each.outcome is Outcome.LOST for each in made.told)
+    lost = sum(each.outcome is KeyOutcome.LOST for each in made.told)
     if output is Format.JSON:
         emit_json(
             {

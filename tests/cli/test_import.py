@@ -63,6 +63,25 @@ def test_programs_get_both_in_one(cli: Cli, old: Path) -> None:
     assert (lost["line"], lost["column"], lost["key"]) == (5, 13, "workspace.retention_days")
 
 
+def test_templates_are_read_from_beside_the_file_only(cli: Cli, here: Path) -> None:
+    """A file of somebody else's reads nothing of the machine."""
+    (here / "outside.md").write_text("outside\n")
+    inner = here / "inner"
+    inner.mkdir()
+    (inner / "docs.md").write_text("Write {{ .issue.title }}\n")
+    rules = (
+        "dispatch:\n  rules:\n    - {name: a, match: {labels: docs}, template: docs.md}\n"
+        "    - {name: b, match: {labels: x}, template: ../outside.md}\n---\n"
+    )
+    (inner / "old.md").write_text(OLD.replace("---\nDo", f"{rules}Do"))
+
+    ran = cli("import", "inner/old.md")
+
+    assert "--- prompt: docs\nWrite {{ issue.title }}\n" in ran.out
+    assert "outside" not in ran.out
+    assert "dispatch.rules[1].template: lost: cannot be read" in ran.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [

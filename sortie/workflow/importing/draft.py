@@ -11,7 +11,7 @@ from msgspec import Struct
 from sortie.documents import Node, Path, Place, dotted
 
 
-class Outcome(StrEnum):
+class KeyOutcome(StrEnum):
     """What became of a key."""
 
     KEPT = "kept"
@@ -26,7 +26,7 @@ class Told(Struct, frozen=True, kw_only=True):
     ``to`` is its key here, "" where it has none.
     """
 
-    outcome: Outcome
+    outcome: KeyOutcome
     place: Place
     key: str
     to: str = ""
@@ -35,7 +35,8 @@ class Told(Struct, frozen=True, kw_only=True):
     def __str__(self) -> str:
         place = self.place
         where = f"{place.source}:{place.line}:{place.column}" if place.line else place.source
-        became = f" to {self.to}" if self.to not in ("", self.key) else ""
+        is_other = self.outcome is KeyOutcome.CHANGED and self.to != self.key
+        became = f" to {self.to}" if is_other else ""
         why = f": {self.message}" if self.message else ""
         return f"{where}: {self.key}: {self.outcome}{became}{why}"
 
@@ -79,38 +80,38 @@ class Draft:
         value = self.old(*path)
         if value is not None:
             self.put(path, value)
-            self._tell(Outcome.KEPT, path, dotted(path), "")
+            self._tell(KeyOutcome.KEPT, path, dotted(path), "")
 
     def change(self, path: Path, to: Path, value: Any, why: str) -> None:
         """Write a key as another one, or with another value."""
         self.put(to, value)
         if path == to and value == self.old(*path):
-            self._tell(Outcome.KEPT, path, dotted(to), why)
+            self._tell(KeyOutcome.KEPT, path, dotted(to), why)
         else:
             self.tell_change(path, dotted(to), why)
 
     def tell_change(self, path: Path, to: str, why: str) -> None:
         """Tell that a key has become another one, or several."""
         if path and self.old(*path) is not None:
-            self._tell(Outcome.CHANGED, path, to, why)
+            self._tell(KeyOutcome.CHANGED, path, to, why)
 
     def lose(self, path: Path, why: str) -> None:
         """Leave out a key, where it is set."""
         if path and self.old(*path) is not None:
-            self._tell(Outcome.LOST, path, "", why)
+            self._tell(KeyOutcome.LOST, path, "", why)
 
     def lack(self, key: str, why: str) -> None:
         """Tell what the new settings need and nobody knows."""
         place = Place(source=self._old.place.source)
-        self.told.append(Told(outcome=Outcome.LOST, place=place, key=key, message=why))
+        key = ".".join(filter(None, (dotted(self._at), key)))
+        self.told.append(Told(outcome=KeyOutcome.LOST, place=place, key=key, message=why))
 
     def add(self, to: Path, value: Any, why: str) -> None:
         """Write what the file did not say."""
         self.put(to, value)
         place = Place(source=self._old.place.source)
-        self.told.append(
-            Told(outcome=Outcome.ADDED, place=place, key=dotted(to), to=dotted(to), message=why)
-        )
+        key = dotted((*self._at, *to))
+        self.told.append(Told(outcome=KeyOutcome.ADDED, place=place, key=key, to=key, message=why))
 
     def lose_the_rest(self) -> None:
         """Tell of every key that nobody knew."""
@@ -127,7 +128,7 @@ class Draft:
         if not inner and path:
             yield path
 
-    def _tell(self, outcome: Outcome, path: Path, to: str, why: str) -> None:
+    def _tell(self, outcome: KeyOutcome, path: Path, to: str, why: str) -> None:
         node = self._old.at(path)
         named = node and (node.key or node)
         place = named.place if named else self._old.place
@@ -135,5 +136,5 @@ class Draft:
         if self._above:
             self._above._seen.add((*self._at, *path))
         key = dotted((*self._at, *path))
-        self.told[:] = [t for t in self.told if (t.key, t.outcome) != (key, Outcome.KEPT)]
+        self.told[:] = [t for t in self.told if (t.key, t.outcome) != (key, KeyOutcome.KEPT)]
         self.told.append(Told(outcome=outcome, place=place, key=key, to=to, message=why))

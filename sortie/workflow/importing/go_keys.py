@@ -147,13 +147,19 @@ def _agent(draft: Draft) -> None:
     main = kind or "claude-code"
     if main in AGENTS:
         import_block(draft, main, (main,))
+    used = {rule.get("agent") for rule in _old_rules(draft)} | {"claude-code"}
     for other in AGENTS:
         if other == main or not draft.block(other):
             continue
-        if other == "claude-code":
+        if other in used and AGENTS[other].kind not in draft.new:
             import_block(draft, other, (other,))
         else:
-            draft.lose((other,), f"agent.kind is not {other}")
+            draft.lose((other,), "write it into the rule that is for it, if there is one")
+
+
+def _old_rules(draft: Draft) -> list[Mapping[str, Any]]:
+    rules = draft.old("dispatch", "rules")
+    return [rule for rule in rules if isinstance(rule, dict)] if isinstance(rules, list) else []
 
 
 def _notifications(draft: Draft) -> None:
@@ -215,13 +221,23 @@ def _rule(draft: Draft, at: Path, rule: Mapping[str, Any], prompts: Prompts) -> 
     for key, value in rule.items():
         path = (key,)
         match key, value:
-            case "name", _:
-                own.keep("name")
+            case "name", str():
+                name = re.sub(r"[^A-Za-z0-9_-]+", "-", value).strip("-_")[:64] or "rule"
+                name = "the-default" if name == "default" else name
+                why = "" if name == value else "letters, digits, - and _, and not default"
+                own.change(path, path, name, why)
             case "match", dict():
                 for each in value:
                     own.change(("match", each), ("when", each), value[each], _WHEN.get(each, ""))
             case "agent", str():
                 import_agent(own, value, path, ())
+                if (
+                    "model" in draft.new.get("acp", {})
+                    and own.new.get("agent", {}).get("kind") == "acp"
+                ):
+                    own.lack("acp.model", f"that of the top level goes for {value}, too")
+                if value in AGENTS and value not in rule and AGENTS[value].kind not in draft.new:
+                    import_block(own, value, (value,))
             case "agent", dict():
                 import_agent(
                     own, str(value.get("kind", "")), ("agent", "kind"), ("agent", "command")

@@ -14,7 +14,7 @@ from sortie.workflow.compiler import check_prompt
 from sortie.workflow.front_matter import Parts, split_workflow
 from sortie.workflow.go_templates import from_go
 from sortie.workflow.importing.agents import AGENTS
-from sortie.workflow.importing.draft import Draft, Outcome, Told
+from sortie.workflow.importing.draft import Draft, KeyOutcome, Told
 from sortie.workflow.importing.front_matter import written
 from sortie.workflow.importing.go_keys import import_go
 from sortie.workflow.importing.liquid import from_liquid
@@ -176,4 +176,4 @@ class _Prompts:
         return made
 
     def _tell(self, place: Place, message: str) -> None:
-        self._told.append(Told(outcome=Outcome.LOST, place=place, key="prompt", message=message))
+        self._told.append(Told(outcome=KeyOutcome.LOST, place=place, key="prompt", message=message))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from sortie.daemon.options import RunOptions
 from sortie.daemon.workflow_file import load_workflow
-from sortie.workflow.importing import Imported, Outcome, Program, import_workflow
+from sortie.workflow.importing import Imported, KeyOutcome, Program, import_workflow
 from sortie.workflow.loader import Workflow
 
 ENVIRON = {
@@ -34,7 +34,7 @@ def loaded(made: Imported) -> Workflow:
     return load_workflow(options)
 
 
-def lines(made: Imported, outcome: Outcome) -> list[str]:
+def lines(made: Imported, outcome: KeyOutcome) -> list[str]:
     """Return what is told of one outcome, without the file's name."""
     return [
         str(each).removeprefix("old.md:").strip() for each in made.told if each.outcome is outcome

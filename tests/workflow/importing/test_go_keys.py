@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sortie.workflow.importing import Outcome, Program
+from sortie.workflow.importing import KeyOutcome, Program
 from tests.workflow.importing.imports import imported, lines, loaded
 
 WHOLE = """\
@@ -120,7 +120,7 @@ def test_a_whole_file_is_valid_and_means_the_same() -> None:
 
 def test_what_is_lost_is_told_with_its_place() -> None:
     """And with what to do instead."""
-    assert [line.split(": lost")[0] for line in lines(imported(WHOLE), Outcome.LOST)] == [
+    assert [line.split(": lost")[0] for line in lines(imported(WHOLE), KeyOutcome.LOST)] == [
         "repository.url",
         "14:3: tracker.handoff_evidence",
         "15:3: tracker.no_change_state",
@@ -238,7 +238,7 @@ def test_defaults_that_differ_are_written() -> None:
 
     assert tracker.active_states == ("backlog", "in-progress")
     assert tracker.terminal_states == ("done", "wontfix")
-    assert {line.split(": ")[0] for line in lines(made, Outcome.ADDED)} == {
+    assert {line.split(": ")[0] for line in lines(made, KeyOutcome.ADDED)} == {
         "tracker.active_states",
         "tracker.terminal_states",
         "agent.kind",
@@ -255,7 +255,7 @@ def test_reactions_without_a_handoff_state_are_left_out() -> None:
     )
 
     assert not loaded(made).settings.reactions.on
-    assert any("handoff_state" in line for line in lines(made, Outcome.LOST))
+    assert any("handoff_state" in line for line in lines(made, KeyOutcome.LOST))
 
 
 RULES = """\
@@ -289,7 +289,10 @@ def test_rules_become_rules() -> None:
         "prompts/rest.tmpl": "Mend {{ .issue.title }}\n",
     }
     made = imported(RULES, files=files)
+    docs, fix = loaded(made).settings.rules
 
+    assert (docs.name, docs.when.labels, docs.when.title) == ("docs", ("docs",), ())
+    assert (docs.settings.agent.kind, fix.settings.agent.command) == ("claude-code", "codex-acp")
     assert (
         """\
 rules:
@@ -314,7 +317,7 @@ rules:
         "---\n\nMend {{ issue.title }}\n\n"
         "--- prompt: docs\nWrite {{ issue.title }} {# not imported: .stage #}\n"
     )
-    assert [line.split(": lost")[0] for line in lines(made, Outcome.LOST)] == [
+    assert [line.split(": lost")[0] for line in lines(made, KeyOutcome.LOST)] == [
         "13:7: dispatch.rules[1].template",
         "14:7: dispatch.rules[1].stage",
         "15:7: dispatch.rules[1].next",

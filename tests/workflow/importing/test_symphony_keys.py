@@ -7,7 +7,7 @@ import json
 import pytest
 
 from sortie.model import WorkflowError
-from sortie.workflow.importing import Outcome, Program
+from sortie.workflow.importing import KeyOutcome, Program
 from tests.workflow.importing.imports import imported, lines, loaded
 
 WHOLE = """\
@@ -57,7 +57,7 @@ def test_a_whole_file_is_valid_and_means_the_same() -> None:
     assert settings.server.port == 0
     assert '{{ issue.url or "" }}' in workflow.prompt.source
     assert "secret-model" not in "\n".join(map(str, made.told))
-    assert lines(made, Outcome.LOST) == [
+    assert lines(made, KeyOutcome.LOST) == [
         "21:1: observability: lost: the dashboard and sortie status have no such settings"
     ]
 
@@ -83,7 +83,7 @@ def test_each_tracker_has_its_own_keys(tracker: str, lost: str) -> None:
     made = imported(f"---\ntracker:\n  {tracker}\n---\nDo it\n", Program.SYMPHONY)
 
     assert loaded(made)
-    assert [line.split(": lost")[0] for line in lines(made, Outcome.LOST)] == [lost] * bool(lost)
+    assert [line.split(": lost")[0] for line in lines(made, KeyOutcome.LOST)] == [lost] * bool(lost)
 
 
 @pytest.mark.parametrize(
@@ -109,8 +109,5 @@ def test_names_that_are_not_there_are_told() -> None:
         "---\ntracker: {kind: memory}\n---\nA\n{{ issue.native_ref }}\n", Program.SYMPHONY
     )
 
-    assert [line for line in lines(made, Outcome.LOST) if "native_ref" in line] == [
-        '5:1: prompt: lost: issue has no "native_ref"; known: assignee, blocked_by, branch_name,'
-        " comments, created_at, description, id, identifier, issue_type, labels, parent, priority,"
-        " state, title, updated_at, url"
-    ]
+    (line,) = [line for line in lines(made, KeyOutcome.LOST) if "native_ref" in line]
+    assert line.startswith('5:1: prompt: lost: issue has no "native_ref"; known: ')
