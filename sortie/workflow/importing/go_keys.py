@@ -245,11 +245,11 @@ def _rule(draft: Draft, at: Path, rule: Mapping[str, Any], prompts: Prompts) -> 
                 for each in value.keys() - {"kind", "command"}:
                     own.keep("agent", each)
             case "template", str():
-                name = prompts(value, (*at, key))
-                if name is None:
+                section = prompts(value, (*at, key))
+                if section is None:
                     own.lose(path, "cannot be read; write it as the section of a named prompt")
                 else:
-                    own.change(path, ("prompt",), name, "a section at the end of the file")
+                    own.change(path, ("prompt",), section, "a section at the end of the file")
             case (("stage" | "next"), _):
                 own.lose(path, "a stage here is a rule with active_states of its own; see rules")
             case _, dict() if key in AGENTS:
