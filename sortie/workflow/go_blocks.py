@@ -184,7 +184,9 @@ class GoBlocks:
             raise NotGo
         first, second, pipeline = parts.groups()
         items = self._expression(pipeline, around)
-        if items.path in REACTIONS or items.text in VARIABLE_FIELDS:
+        if items.path in REACTIONS:
+            raise NotGo(f".{items.path} is no list here; reaction.text says what has happened")
+        if items.text in VARIABLE_FIELDS:
             raise NotGo("is no list here")
         item, index = (second, first) if second else (first, None)
         text = f"range({items.text})" if items.kind is GoKind.NUMBER else items.text

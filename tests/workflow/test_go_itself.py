@@ -20,6 +20,7 @@ GO = shutil.which("go") or shutil.which("/usr/local/go/bin/go")
 SEEDS = range(400)
 
 
+@pytest.mark.full
 @pytest.mark.skipif(GO is None, reason="no go")
 async def test_random_templates_say_what_they_say_in_go(tmp_path: Path) -> None:
     """Wherever Go renders one, and all of it has a counterpart."""

@@ -60,8 +60,8 @@ def test_an_alias_whose_anchor_goes_is_written_out() -> None:
 
 def test_a_comment_inside_of_a_script_is_no_comment() -> None:
     """It stays with its script, also where what follows goes."""
-    text = "hooks:\n  a: |\n    x\n    # y\n  # of b\n  b: 1\n# of c\nc: 1\n"
+    text = "hooks:  # all\n  a: |\n    x\n    # y\n  # of b\n  b: 1\n# of c\nc: 1\n"
 
     assert rewritten(text, {"hooks": {"a": "x\n# y\n", "d": 2}}) == (
-        "hooks:\n  a: |\n    x\n    # y\n  d: 2\n"
+        "hooks:  # all\n  a: |\n    x\n    # y\n  d: 2\n"
     )

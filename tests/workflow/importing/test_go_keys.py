@@ -55,6 +55,7 @@ reactions:
   bot_review:
     provider: github
     bot_usernames: [linter]
+    poll_interval_ms: 95000
   merge_conflicts: {provider: github, triage: {script: ./look}}
   auto_merge: {provider: github, strategy: rebase, require_ci: true}
   merge_completion: {provider: github, target_state: Done}
@@ -128,14 +129,14 @@ def test_what_is_lost_is_told_with_its_place() -> None:
         "32:3: agent.token_warning_percent",
         "37:3: opencode.variant",
         "40:50: reactions.ci_failure.escalation",
-        "45:39: reactions.merge_conflicts.triage",
-        "46:52: reactions.auto_merge.require_ci",
-        "48:41: reactions.label_commands.review_label",
-        "53:3: self_review.reviewer",
-        "56:3: token_rates.codex",
-        "58:5: notifications[0]",
-        "66:1: colour",
-        "70:1: prompt",
+        "46:39: reactions.merge_conflicts.triage",
+        "47:52: reactions.auto_merge.require_ci",
+        "49:41: reactions.label_commands.review_label",
+        "54:3: self_review.reviewer",
+        "57:3: token_rates.codex",
+        "59:5: notifications[0]",
+        "67:1: colour",
+        "71:1: prompt",
     ]
 
 
@@ -168,6 +169,7 @@ class AgentCase:
     kind: str
     command: Any
     block: str = ""
+    is_allowed: bool = True
 
 
 AGENTS = {
@@ -175,6 +177,7 @@ AGENTS = {
         old="agent: {kind: codex, command: codex app-server}\ncodex: {thread_sandbox: readOnly}",
         kind="acp",
         command="codex-acp",
+        is_allowed=False,
     ),
     "codex-danger": AgentCase(
         old="agent: {kind: codex}\ncodex: {thread_sandbox: dangerFullAccess}",
@@ -226,6 +229,7 @@ def test_an_agent_becomes_one_of_ours(name: str) -> None:
 
     assert (agent.kind, agent.command) == (case.kind, case.command)
     assert case.block in made.text
+    assert ("permissions:" in made.text) is (case.is_allowed and case.kind == "acp")
 
 
 def test_defaults_that_differ_are_written() -> None:

@@ -7,6 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sortie.workflow.compiler import check_prompt
+from sortie.workflow.front_matter import split_workflow
+from sortie.workflow.importing import Program, import_workflow
 from sortie.workflow.importing.liquid import from_liquid
 from sortie.workflow.prompts import Prompt
 from sortie.workflow.renderer import render
@@ -88,9 +90,11 @@ PIECES = [
 ]
 
 
-@given(st.lists(st.sampled_from(PIECES), max_size=30).map("".join))
-def test_whatever_is_converted_is_a_template(liquid: str) -> None:
-    """Of our compiler's, or it is told that it is none."""
-    jinja, lost = from_liquid(f"a {liquid}")
+@given(st.lists(st.sampled_from(PIECES), max_size=30).map("".join), st.sampled_from(Program))
+def test_whatever_a_prompt_is_it_is_a_template_or_told(prompt: str, program: Program) -> None:
+    """Of each program."""
+    made = import_workflow(f"---\ntracker: {{kind: file}}\n---\na {prompt}\n", "old.md", program)
 
-    assert lost or check_prompt(Prompt(source=jinja)) == () or "{%" in liquid or "{{" in liquid
+    new = split_workflow(made.text, "new.md").prompts[0].text
+    errors = [each for each in check_prompt(Prompt(source=new)) if each.severity == "error"]
+    assert not errors or any(told.key == "prompt" for told in made.told)
