@@ -22,6 +22,7 @@ from sortie.config.reactions import ReactionsSettings
 from sortie.config.references import Lookup
 from sortie.config.rules import Conditions, StageSettings
 from sortie.config.self_review import SelfReviewSettings
+from sortie.config.share import ShareSettings
 from sortie.config.token_rates import TokenRate
 from sortie.config.values import (
     Blocks,
@@ -282,6 +283,7 @@ class Settings(Block):
     reactions: ReactionsSettings = ReactionsSettings()
     hooks: HookSettings = HookSettings()
     agent: AgentSettings = AgentSettings()
+    share: ShareSettings = ShareSettings()
     worker: WorkerSettings = WorkerSettings()
     server: ServerSettings = ServerSettings()
     logging: LoggingSettings = LoggingSettings()

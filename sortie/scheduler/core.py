@@ -17,11 +17,13 @@ from sortie.scheduler.claims import Cleaning, Departure, HandingOff, Held, Runni
 from sortie.scheduler.clean_ups import clean_again, cleaned, drop_reopened
 from sortie.scheduler.commands import OperatorEvent, obey_operator
 from sortie.scheduler.decisions import Decision, Poll
+from sortie.scheduler.demand import slot_use
 from sortie.scheduler.dispatch import dispatch, note_candidates
 from sortie.scheduler.errands import errand_done
 from sortie.scheduler.exits import exited
 from sortie.scheduler.explanation import Explanation, explain_issue
 from sortie.scheduler.gates import explain
+from sortie.scheduler.grants import SlotGrant, SlotUse
 from sortie.scheduler.handoffs import handoff_answered
 from sortie.scheduler.holds import program_appeared
 from sortie.scheduler.memory import Memory
@@ -54,7 +56,7 @@ class Scheduler:
 
     Call ``handle`` with one event at a time and perform what it returns. Give it TimePassed no
     later than ``wakeup_at``. All times are monotonic seconds; ``epoch`` is the Unix time at which
-    they stood at 0.
+    they stood at 0. ``grant`` is what it may have where several share a process, None elsewhere.
     """
 
     def __init__(
@@ -65,6 +67,7 @@ class Scheduler:
         new_run_id: Callable[[], RunId],
         memory: Memory | None = None,
         epoch: float = 0.0,
+        grant: SlotGrant | None = None,
     ) -> None:
         memory = memory or Memory()
         self._state = SchedulerState(
@@ -85,6 +88,7 @@ class Scheduler:
             rules=dict(memory.rules),
             stages=dict(memory.stages),
             paused=memory.paused,
+            grant=grant,
         )
         for claim in memory.claims:
             self._state.claims[claim.issue.id] = claim
@@ -149,6 +153,10 @@ class Scheduler:
         ``snapshot`` is one of this moment.
         """
         return backlog(self._state, snapshot.now, shown, snapshot.unfit)
+
+    def slot_use(self, now: float) -> SlotUse:
+        """Return what is used of the slots that several schedulers share, and what is wanted."""
+        return slot_use(self._state, now)
 
     def explain(self, issue: Issue, now: float) -> tuple[GateVerdict, ...]:
         """Return every gate's verdict on an issue."""
@@ -226,6 +234,9 @@ class Scheduler:
                 host_reached(state, host, launched=False)
             case ev.StoreChanged(error):
                 state.store_error = error
+                state.dispatch_needed = True
+            case ev.SlotsGranted(grant):
+                state.grant = grant
                 state.dispatch_needed = True
             case ev.DayBegan():
                 begin_day(state, event, now)

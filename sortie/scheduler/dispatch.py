@@ -92,7 +92,7 @@ def dispatch(state: SchedulerState, now: float) -> None:
             continue
         reason = (room and room.reason) or ""
         if room is not None and room.gate in SHARED:
-            shut[_group(state, issue)] = reason
+            shut[group_of(state, issue)] = reason
         if waited is not None:
             state.set_reason(waited, reason)
     state.candidates.set_aside(unfit)
@@ -134,7 +134,7 @@ def _served(
         for candidate in state.candidates.open():
             if _is_full(state, view):
                 return
-            if not shut or _group(state, candidate.issue) not in shut:
+            if not shut or group_of(state, candidate.issue) not in shut:
                 yield candidate.place, candidate.issue, None
 
     due = ((place, claim.issue, claim) for place, claim in state.claims.due_in_order())
@@ -143,7 +143,7 @@ def _served(
             yield issue, waited
 
 
-def _group(state: SchedulerState, issue: Issue) -> str:
+def group_of(state: SchedulerState, issue: Issue) -> str:
     """Return what issues have in common of which the shared gates say the same."""
     return f"{state_key(issue.state)}\n{state.rule_of(issue)}"
 
@@ -155,7 +155,7 @@ def _has_reason(state: SchedulerState, claim: Waiting, shut: Mapping[str, str]) 
     """
     if not claim.reason or claim.issue.formerly:
         return False
-    return claim.reason == shut.get(_group(state, claim.issue))
+    return claim.reason == shut.get(group_of(state, claim.issue))
 
 
 def _is_full(state: SchedulerState, view: View) -> bool:
@@ -164,7 +164,7 @@ def _is_full(state: SchedulerState, view: View) -> bool:
         state.paused
         or state.store_error is not None
         or state.skipped is not None
-        or view.load.total >= state.policy.max_concurrent_agents
+        or view.load.total >= view.slots
     )
 
 

@@ -25,6 +25,7 @@ from sortie.model import (
     Spending,
     TrackerErrorKind,
 )
+from sortie.scheduler.grants import SlotsGranted as SlotsGranted
 from sortie.scheduler.policy import Policy
 from sortie.scheduler.pull_request_events import ErrandDone as ErrandDone
 from sortie.scheduler.pull_request_events import MergeOutcome as MergeOutcome
@@ -287,6 +288,7 @@ Event = (
     | HostTroubled
     | HostReached
     | StoreChanged
+    | SlotsGranted
     | DayBegan
     | ShutdownRequested
 )

@@ -7,19 +7,28 @@ from msgspec import Struct
 from sortie.model import HoldReason, IssueId
 from sortie.scheduler.claim_table import Load, share_of_claim
 from sortie.scheduler.claims import Held, Rechecking
+from sortie.scheduler.grants import SlotGrant
 from sortie.scheduler.state import SchedulerState
 
 
 class View(Struct, frozen=True):
     """What the gates look at, at ``now`` in monotonic seconds. ``lacking`` are the rules of which
     an issue is held for want of the agent's program, where it cannot be launched now;
-    ``rechecking`` the accounts with a usage limit for which an issue is being re-read."""
+    ``rechecking`` the accounts with a usage limit for which an issue is being re-read.
+    ``grant`` limits the slots where several schedulers share a process."""
 
     state: SchedulerState
     load: Load
     now: float
     lacking: frozenset[str]
     rechecking: frozenset[str] = frozenset()
+    grant: SlotGrant | None = None
+
+    @property
+    def slots(self) -> int:
+        """How many runs there may be at once."""
+        most = self.state.policy.max_concurrent_agents
+        return most if self.grant is None else min(most, self.grant.slots)
 
     def others_wanting(self, rule: str) -> int:
         """Return how many open candidates and due waits other rules have."""
@@ -47,4 +56,4 @@ def view_of(state: SchedulerState, now: float, *, besides: IssueId | None = None
         for claim in (state.claims.of_kind(Rechecking) if state.limits.all() else ())
         if claim.issue.id != besides
     }
-    return View(state, load, now, frozenset(lacking), frozenset(rechecking))
+    return View(state, load, now, frozenset(lacking), frozenset(rechecking), state.grant)

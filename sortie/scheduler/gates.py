@@ -119,10 +119,10 @@ def _space(issue: Issue, view: View) -> str | None:
 
 
 def _slot(issue: Issue, view: View) -> str | None:
-    policy = view.state.policy
-    if view.load.total >= policy.max_concurrent_agents:
-        return NO_SLOT
-    if view.load.total + reserved(issue, view) >= policy.max_concurrent_agents:
+    if view.load.total >= view.slots:
+        own = view.load.total >= view.state.policy.max_concurrent_agents
+        return NO_SLOT if own or view.grant is None else view.grant.sentence
+    if view.load.total + reserved(issue, view) >= view.slots:
         return f"{NO_SLOT}: those that are free are guaranteed to other rules"
     return None
 
@@ -146,7 +146,7 @@ def _rule_slot(issue: Issue, view: View) -> str | None:
         return None
     if has >= (rule.burst_to or limit):
         return f"{NO_SLOT} for rule {name}"
-    free = view.state.policy.max_concurrent_agents - view.load.total - reserved(issue, view)
+    free = view.slots - view.load.total - reserved(issue, view)
     if free > view.others_wanting(name):
         return None
     return f"{NO_SLOT} for rule {name} beyond {limit}, as others wait for the free ones"
@@ -215,7 +215,11 @@ def _host_closed(host: str, view: View) -> str | None:
             return "is being tried again after trouble"
     if (full := view.state.space.host_full(host, view.state.policy.space)) is not None:
         return full
-    return None if limit is None or load < limit else f"has {load} of {limit} runs"
+    if limit is not None and load >= limit:
+        return f"has {load} of {limit} runs"
+    if view.grant is not None and load >= (share := view.grant.on(host)):
+        return f"has {load} runs of this workflow, whose share there is {share}"
+    return None
 
 
 def _troubles(issue: Issue, state: SchedulerState) -> str:

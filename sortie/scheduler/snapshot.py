@@ -22,6 +22,7 @@ from sortie.scheduler.claims import (
 )
 from sortie.scheduler.gate_view import View, view_of
 from sortie.scheduler.gates import FITNESS, ROOM, Gate, closed, judge_candidates
+from sortie.scheduler.grants import SlotGrant
 from sortie.scheduler.hosts import Troubled
 from sortie.scheduler.policy import Policy
 from sortie.scheduler.state import SchedulerState
@@ -42,6 +43,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     ``spent_today`` was used on ``day``, and ``day_spent`` says that its budget is used up.
     ``idle_polls`` counts good polls in a row that found nothing to do or to wait for.
     ``watched`` are the pull requests that are watched, the most urgent first.
+    ``grant`` is what this scheduler may have where several share a process.
     """
 
     now: float
@@ -67,6 +69,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     spent_today: Spending
     day_spent: str | None
     watched: tuple[WatchStanding, ...] = ()
+    grant: SlotGrant | None = None
 
     @property
     def worked(self) -> tuple[Worked, ...]:
@@ -95,15 +98,23 @@ class Snapshot(Struct, frozen=True, kw_only=True):
         return tuple(claim for claim in self.cleaning if claim.kept)
 
     @property
+    def slots(self) -> int:
+        """How many runs there may be at once."""
+        most = self.policy.max_concurrent_agents
+        return most if self.grant is None else min(most, self.grant.slots)
+
+    @property
     def free(self) -> int:
         """How many more runs may start, on all hosts together."""
-        free = max(0, self.policy.max_concurrent_agents - self.used)
+        free = max(0, self.slots - self.used)
         return min(free, sum(map(self.free_on, self.policy.every_host)))
 
     def free_on(self, host: str) -> int:
         """Return how many more runs may start on a host; one that comes back gets one at a time."""
         policy, load = self.policy, self.by_host.get(host, 0)
         most = policy.max_concurrent_agents if policy.max_per_host is None else policy.max_per_host
+        if self.grant is not None:
+            most = min(most, self.grant.on(host))
         if (trouble := self.troubled.get(host)) is not None:
             most = 0 if trouble.backing_off else 1
         return max(0, most - load)
@@ -158,6 +169,7 @@ def snapshot_of(state: SchedulerState, now: float) -> Snapshot:
         watched=standings(state.watches.values(), state.claims)
         if state.policy.reactions.on
         else (),
+        grant=state.grant,
     )
 
 

@@ -41,6 +41,7 @@ from sortie.scheduler.claims import (
     Worked,
 )
 from sortie.scheduler.decisions import Decision, HandOff, StopWorker
+from sortie.scheduler.grants import SlotGrant
 from sortie.scheduler.hosts import Hosts
 from sortie.scheduler.policy import Policy
 from sortie.scheduler.rule_choice import first_match
@@ -93,6 +94,7 @@ class SchedulerState:
     crashed: set[IssueId] = field(default_factory=set)
     in_hand: Issue | None = None
     hosts: Hosts = field(default_factory=Hosts)
+    grant: SlotGrant | None = None
     paused: bool = False
     draining: bool = False
     store_error: str | None = None
@@ -256,10 +258,8 @@ class SchedulerState:
         used = self.policy.per_day.reached(self.ledger.today, OF_DAY)
         if used is None:
             return None
-        return (
-            f"{used.key} is used up: {used.used_text} of {used.limit_text};"
-            f" runs start again at midnight ({self.policy.zone})"
-        )
+        amount = f"{used.used_text} of {used.limit_text}"
+        return f"{used.key} is used up: {amount}; runs start again at midnight ({self.policy.zone})"
 
     def used_up(self, issue: Issue) -> Used | None:
         """Return the limit that an issue has reached by what it used, None where there is none."""

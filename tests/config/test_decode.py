@@ -110,6 +110,7 @@ def test_defaults_are_those_of_the_contract() -> None:
             "max_retry_backoff": 300.0,
             "status_instructions": True,
         },
+        "share": {"weight": 1, "guaranteed": 0},
         "worker": {
             "ssh_hosts": (),
             "max_concurrent_agents_per_host": None,
@@ -224,8 +225,8 @@ def test_a_key_without_a_value_has_its_default() -> None:
 
 UNKNOWN_TOP = (
     "known: agent, board, budget, db_path, file, forge, history, hooks, isolation, logging, "
-    "polling, reactions, repository, robot, rules, self_review, server, token_rates, tracker, "
-    "verify, worker, workspace"
+    "polling, reactions, repository, robot, rules, self_review, server, share, token_rates, "
+    "tracker, verify, worker, workspace"
 )
 
 BAD = {
