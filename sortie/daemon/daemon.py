@@ -1,4 +1,4 @@
-"""The daemon from its recovery to the reason of its end."""
+"""One workflow from its recovery to the reason of its end."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ import trio
 from msgspec.structs import replace
 
 from sortie import __version__, trackers
+from sortie.daemon.daemon_process import DaemonProcess
 from sortie.daemon.daemon_view import DaemonView
 from sortie.daemon.day_clock import keep_days
 from sortie.daemon.endpoint_file import EndpointFile, endpoint_of_this_process
-from sortie.daemon.guards import Guards, published_shortages
 from sortie.daemon.history_limit import prune_history
-from sortie.daemon.http_service import HttpService
 from sortie.daemon.known_secrets import KnownSecrets
 from sortie.daemon.last_failures import LastFailures, recorded_failures
 from sortie.daemon.life import make_orchestrator, recalled
@@ -32,8 +31,6 @@ from sortie.daemon.run_contexts import (
     preflight,
     simulator_of,
 )
-from sortie.daemon.service_manager import ServiceManager, ServiceStanding, standing_of
-from sortie.daemon.shutdown import Shutdown
 from sortie.daemon.totals import RunTotals
 from sortie.daemon.tracker import StoredSightings, open_tracker
 from sortie.daemon.tracker_status import TrackerStatus
@@ -52,68 +49,57 @@ from sortie.scheduler import Memory
 from sortie.store import Store
 from sortie.telemetry import Publish, facts
 from sortie.telemetry.live_runs import LiveRuns
-from sortie.telemetry.log import LogSink
-from sortie.telemetry.log import hide as hide_in_log
 from sortie.trackers import Capability
-from sortie.transports.local import (
-    UNMARKED,
-    AgentLimits,
-    IsolationInForce,
-)
+from sortie.transports.local import UNMARKED, AgentLimits
 from sortie.workflow.loader import Workflow
 
 
 class Daemon:
-    """The parts of a running daemon."""
+    """The parts of a running workflow."""
 
     def __init__(
-        self, options: RunOptions, workflow: Workflow, store: Store, root_lock: RootLock, token: str
+        self,
+        options: RunOptions,
+        workflow: Workflow,
+        store: Store,
+        root_lock: RootLock,
+        process: DaemonProcess,
     ) -> None:
         self._options = options
         self._workflow = workflow
         self._store = store
         self._root_lock = root_lock
-        self._token = token
+        self._process = process
         self._live_runs = LiveRuns(utc_now)
         self._activity = RecentActivity(utc_now)
-        self._http = HttpService(self._publish)
-        self._manager = ServiceManager.of(options.environ, self._publish)
         self._transcripts = RunTranscripts(workflow.settings, self._publish)
-        self._secrets = KnownSecrets(known_secrets(workflow.settings, options.environ, token))
+        secrets = known_secrets(workflow.settings, options.environ, process.token)
+        self._secrets = KnownSecrets(secrets)
         self._secrets.tell(self._transcripts.writer.hide)
-        self._secrets.tell(hide_in_log)
+        self._secrets.tell(process.hide_in_log)
         self._sinks: list[Publish] = [
-            LogSink(workflow.settings.logging.level),
-            self._http,
+            *process.sinks,
             self._live_runs,
             self._activity,
-            self._manager,
             self._transcripts.sink,
         ]
-        self._view: DaemonView | None = None
         self._host_isolation: Callable[[], tuple[str, ...]]
-        self._isolation = IsolationInForce()
         self._tracker: GuardedTracker
-        self._reloader: Reloader | None = None
-        self._shortages = published_shortages(self._publish)
-        self._on_crash: Callable[[], object] = lambda: None
 
     def _publish(self, fact: Fact) -> None:
         for sink in self._sinks:
             sink(fact)
 
-    async def run(self, isolation: IsolationInForce, guards: Guards) -> int:
-        """Recover, work until asked to stop, and return the exit code."""
-        environ = self._options.environ
-        self._on_crash = guards.watchdog.leave_within
-        self._isolation = isolation
+    async def run(self) -> None:
+        """Recover, and work until the process ends."""
+        environ, isolation = self._options.environ, self._process.isolation
         if not isolation.namespaces and isolation.mark is None and sys.platform == "linux":
             self._publish(facts.HostNoticed(host=LOCAL, message=UNMARKED))
         if isolation.groups is not None and isolation.groups.limits != AgentLimits():
             limits = isolation.groups.limits
             self._publish(facts.AgentsLimited(memory_bytes=limits.memory, tasks=limits.tasks))
         async with (
-            open_transports(self._publish, environ, isolation) as transports,
+            open_transports(self._publish, environ, isolation, self._process.local) as transports,
             open_tracker(
                 self._workflow, StoredSightings(self._store), self._publish, environ
             ) as self._tracker,
@@ -125,12 +111,9 @@ class Daemon:
             self._secrets.tell(contexts.hide)
             self._secrets.tell(lambda secrets: self._tracker.hide(redactor(secrets)))
             self._host_isolation = transports.host_isolation
-            shutdown = Shutdown(None, transports, self._publish, guards.deadline)
             async with trio.open_nursery() as services:
-                guards.start(services, self._shortages, self._publish, self._live_runs.is_empty)
-                services.start_soon(self._manager.pulse, self._standing)
+                ending = await self._process.begin(services, transports, self._live_runs)
                 services.start_soon(self._transcripts.writer.run)
-                await services.start(shutdown.handle_signals, self._reload)
                 await self._lock_root(contexts)
                 self._publish(
                     facts.HostIsolation(
@@ -138,24 +121,21 @@ class Daemon:
                     )
                 )
                 memory: Memory | None = None
-                with shutdown.recovery:
+                with ending.recovery:
                     memory = await recalled(self._workflow, self._store, contexts, self._publish)
-                if memory is not None and not shutdown.asked:
+                if memory is not None and not ending.asked:
                     orchestrator = make_orchestrator(
                         self._workflow,
                         memory,
                         self._orchestrator_context(contexts),
-                        self._on_crash,
+                        self._process.crashing,
+                        self._process.grant,
                     )
-                    shutdown.orchestrator = orchestrator
+                    ending.orchestrator = orchestrator
                     transports.send_events_to(orchestrator.tell)
-                    await self._work(orchestrator, contexts, shutdown, services)
-                guards.watchdog.leave_within()
-                guards.watchdog.leave_within(guards.deadline.left())
-                transports.close_until = guards.deadline.closed_until
+                    await self._work(orchestrator, contexts, services)
+                self._process.finished(transports)
                 services.cancel_scope.cancel()
-        self._publish(facts.DaemonStopped(reason=shutdown.reason))
-        return shutdown.exit_code
 
     def _orchestrator_context(self, contexts: RunContexts) -> OrchestratorContext:
         adapter = trackers.ADAPTERS.load(self._workflow.settings.tracker.kind)
@@ -165,25 +145,16 @@ class Daemon:
             publish=self._publish,
             run_context_for=contexts.for_host,
             preflight=lambda: preflight(
-                contexts.by_rule, self._store, self._root_lock, self._shortages
+                contexts.by_rule, self._store, self._root_lock, self._process.shortages
             ),
             wall=time.time,
             compares=Capability.COMPARE_AND_SET in adapter.capabilities,
         )
 
-    def _reload(self) -> None:
-        if self._reloader is not None:
-            self._manager.reloading()
-            self._reloader.force()
-
-    def _standing(self) -> ServiceStanding | None:
-        return None if self._view is None else standing_of(self._view)
-
     async def _work(
         self,
         orchestrator: Orchestrator,
         contexts: RunContexts,
-        shutdown: Shutdown,
         services: trio.Nursery,
     ) -> None:
         """Work on issues until a stop is asked for."""
@@ -191,13 +162,13 @@ class Daemon:
         claimed = [claim.issue for claim in orchestrator.snapshot().claims.values()]
         failures = LastFailures(utc_now, await recorded_failures(self._store, claimed))
         self._sinks += [totals, failures]
-        reloader = self._reloader = Reloader(
+        reloader = Reloader(
             self._options,
             self._workflow,
             self._publish,
             lambda workflow: self._apply(workflow, contexts, orchestrator),
         )
-        view = self._view = DaemonView(
+        view = DaemonView(
             orchestrator=orchestrator,
             store=self._store,
             live_runs=self._live_runs,
@@ -206,7 +177,7 @@ class Daemon:
             tracker=TrackerStatus(tracker=self._tracker, settings=lambda: orchestrator.settings),
             transcripts=self._transcripts.writer,
             workflow=reloader.view,
-            shortages=self._shortages,
+            shortages=self._process.shortages,
             recent=self._activity,
             secrets=lambda: self._secrets.values,
             transcripts_error=lambda: self._transcripts.writer.error,
@@ -215,21 +186,22 @@ class Daemon:
         services.start_soon(
             contexts.close_dropped, lambda host: orchestrator.snapshot().by_host.get(host, 0) > 0
         )
-        url = await self._http.start(services, self._workflow.settings, self._token, view)
+        url = await self._process.serve(services, self._workflow.settings, view, reloader)
         endpoint_file = await self._write_endpoint_file(url)
         try:
             await self._announce(contexts)
-            await self._work_on(orchestrator, contexts, reloader, shutdown, services)
+            await self._work_on(orchestrator, contexts, reloader, services)
         finally:
             endpoint_file.remove()
 
     async def _write_endpoint_file(self, url: str | None) -> EndpointFile:
         """Let commands find this daemon; it works without that, too."""
         workflow = self._workflow
+        isolation = self._process.isolation
         endpoint = replace(
-            endpoint_of_this_process(url, self._token, str(workflow.path)),
-            isolation=self._isolation.detail,
-            isolation_refused=self._isolation.refused,
+            endpoint_of_this_process(url, self._process.token, str(workflow.path)),
+            isolation=isolation.detail,
+            isolation_refused=isolation.refused,
         )
         file = EndpointFile(workflow.settings.db_path, endpoint)
         try:
@@ -250,7 +222,6 @@ class Daemon:
         orchestrator: Orchestrator,
         contexts: RunContexts,
         reloader: Reloader,
-        shutdown: Shutdown,
         services: trio.Nursery,
     ) -> None:
         await services.start(keep_days, orchestrator, self._store)
@@ -263,8 +234,7 @@ class Daemon:
             prune_history, self._store, lambda: reloader.workflow.settings.history.keep_days
         )
         if self._options.exit_when_idle:
-            self._sinks.append(shutdown)
-            services.start_soon(shutdown.stop_when_idle, orchestrator)
+            self._sinks += self._process.work_until_idle(services, orchestrator)
         await orchestrator.run()
 
     async def _announce(self, contexts: RunContexts) -> None:

@@ -2,24 +2,30 @@
 
 Rule 1: what a daemon starts is named by the id in its database. Two files have two ids, also where
 one was copied from the other or both have the same path in different mount namespaces.
-Rule 2: a database whose newest rows were thrown away with its -wal is refused.
+Rule 2: what a process of several workflows starts is named by an id of that process, which is
+noted beside the lock of each of their databases. The next daemon of any of them ends what is left.
+Rule 3: a database whose newest rows were thrown away with its -wal is refused.
 """
 
 from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+from msgspec import Struct
 
 from sortie.config.settings import Settings
 from sortie.daemon.endpoint_file import is_running
-from sortie.daemon.locks import Lock, database_lock_path
+from sortie.daemon.locks import Lock, database_lock, database_lock_path
+from sortie.daemon.root_lock import RootLock
 from sortie.facts import OrphansReaped
-from sortie.model import ProcessIdentity, StoreError, TransportError
+from sortie.model import ProcessIdentity, SortieError, StoreError, TransportError
 from sortie.resources.process_identity import identity_of
 from sortie.store.database import DatabaseIdentity
-from sortie.store.sqlite import SqliteStore
+from sortie.store.sqlite import SqliteStore, open_store
 from sortie.telemetry.log.sink import LogSink
 from sortie.transports.local import LocalTransport, RunGroups, mark_of_database
 
@@ -46,14 +52,68 @@ async def begin_life(store: SqliteStore, lock: Lock, db_path: str) -> DatabaseId
     return begun
 
 
-async def ended_by_path(settings: Settings, environ: Mapping[str, str]) -> bool:
-    """End the processes that an earlier version named by the path of the database, by its mark and
-    cgroup; return whether none is left.
+class OpenDatabase(Struct, frozen=True, kw_only=True):
+    """A database that is locked and open, with the lock of the workspace root, which is not locked
+    yet. ``id`` is the database's own."""
 
-    Done once, by the first daemon that names by the id: in another mount namespace the same path
-    may be another database's.
+    store: SqliteStore
+    lock: Lock
+    root_lock: RootLock
+    id: str
+
+    def note_process(self, name: str) -> None:
+        """Note by which name this process marks what it starts. It only helps the next start."""
+        me = identity_of(os.getpid())
+        noted = self.lock.remark if isinstance(self.lock.remark, dict) else {}
+        with suppress(OSError):
+            self.lock.note(
+                {**noted, "process": {"name": name, "pid": me.pid, "started_at": me.started_at}}
+            )
+
+
+@asynccontextmanager
+async def open_database(
+    settings: Settings, end_former: Callable[[int], Awaitable[bool]]
+) -> AsyncIterator[OpenDatabase]:
+    """Lock and open a database, and become its daemon; ``end_former`` ends what a mark names, and
+    tells whether none is left. Raises SortieError where that is not possible."""
+    with database_lock(settings.db_path) as lock, RootLock(settings.workspace.root) as root_lock:
+        try:
+            lock.ensure()
+        except OSError as exc:
+            raise SortieError(
+                f"cannot lock the database {settings.db_path}: {exc.strerror}; make its directory"
+                " writable, or set db_path"
+            ) from exc
+        refuse_lost_rows(lock, settings.db_path)
+        former = _former_process(lock)
+        async with open_store(settings.db_path) as store:
+            lock.ensure()  # a new database is only now there to be locked itself
+            life = await begin_life(store, lock, settings.db_path)
+            # In another mount namespace the same path may be another database's: only once.
+            path = os.path.realpath(settings.db_path)
+            if life.path_named and await end_former(mark_of_database(path)):
+                await store.forget_path_name()
+            if former is not None:
+                await end_former(mark_of_database(former))
+            yield OpenDatabase(store=store, lock=lock, root_lock=root_lock, id=life.id)
+
+
+def _former_process(lock: Lock) -> str | None:
+    """Return the name of a process of several workflows that had the database, if it is gone."""
+    noted: Any = lock.remark.get("process") if isinstance(lock.remark, dict) else None
+    try:
+        identity = ProcessIdentity(pid=int(noted["pid"]), started_at=float(noted["started_at"]))
+        return None if is_running(identity) else str(noted["name"])
+    except (TypeError, ValueError, KeyError):
+        return None
+
+
+async def ended_by_mark(mark: int, settings: Settings, environ: Mapping[str, str]) -> bool:
+    """End the processes that carry a mark or are in its cgroup; return whether none is left.
+
+    Only for a process that has started none of its own yet.
     """
-    mark = mark_of_database(os.path.realpath(settings.db_path))
     groups = RunGroups.open(f"sortie-{mark:x}")
     transport = LocalTransport(environ.get("PATH", ""), mark=mark, groups=groups)
     try:

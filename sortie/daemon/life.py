@@ -13,6 +13,7 @@ from sortie.model import LOCAL
 from sortie.orchestrator import Orchestrator, OrchestratorContext
 from sortie.orchestrator.recovery import Recovery, recover
 from sortie.scheduler import Memory, Scheduler, policy_of, run_ids
+from sortie.scheduler.grants import SlotGrant
 from sortie.store import Store
 from sortie.telemetry import Publish
 from sortie.workflow.loader import Workflow
@@ -39,8 +40,10 @@ def make_orchestrator(
     memory: Memory,
     context: OrchestratorContext,
     on_crash: Callable[[], object],
+    grant: SlotGrant | None = None,
 ) -> Orchestrator:
-    """Return the loop that goes on with what is recalled."""
+    """Return the loop that goes on with what is recalled; ``grant`` limits the slots where several
+    workflows share a process."""
     settings = workflow.settings
     scheduler = Scheduler(
         policy_of(settings),
@@ -48,5 +51,6 @@ def make_orchestrator(
         new_run_id=run_ids(uuid4()),
         memory=memory,
         epoch=time.time() - trio.current_time(),
+        grant=grant,
     )
     return Orchestrator(scheduler, settings, context, on_crash, memory.comments)

@@ -15,24 +15,21 @@ from contextlib import suppress
 import trio
 
 from sortie.daemon.daemon import Daemon
-from sortie.daemon.database_life import begin_life, ended_by_path, refuse_lost_rows
+from sortie.daemon.database_life import ended_by_mark, open_database
 from sortie.daemon.guards import Guards, expected_failures
-from sortie.daemon.locks import database_lock
 from sortie.daemon.options import RunOptions
-from sortie.daemon.root_lock import RootLock
 from sortie.daemon.run_contexts import known_secrets
 from sortie.daemon.shutdown import EXIT_FAILURE
+from sortie.daemon.sole_process import SoleProcess
 from sortie.daemon.stop_deadline import StopDeadline
 from sortie.daemon.workflow_file import load_workflow
 from sortie.facts import DaemonStopped
-from sortie.model import SortieError
 from sortie.resources import run_in_thread
 from sortie.resources.clock import PauseClock
 from sortie.resources.descriptors import raise_limit
 from sortie.resources.heap import share_heap
 from sortie.resources.prctl import forbid_inspection
 from sortie.resources.watchdog import Watchdog
-from sortie.store.sqlite import open_store
 from sortie.telemetry.log import configure
 from sortie.telemetry.log.sink import LogSink
 from sortie.transports.local import (
@@ -89,22 +86,17 @@ def _leave_unclosed() -> None:
 
 async def _run_locked(options: RunOptions, workflow: Workflow, token: str, guards: Guards) -> int:
     settings = workflow.settings
-    with database_lock(settings.db_path) as lock, RootLock(settings.workspace.root) as root_lock:
-        try:
-            lock.ensure()
-        except OSError as exc:
-            raise SortieError(
-                f"cannot lock the database {settings.db_path}: {exc.strerror}; make its directory"
-                " writable, or set db_path"
-            ) from exc
-        refuse_lost_rows(lock, settings.db_path)
-        async with open_store(settings.db_path) as store:
-            lock.ensure()  # a new database is only now there to be locked itself
-            life = await begin_life(store, lock, settings.db_path)
-            if life.path_named and await ended_by_path(settings, options.environ):
-                await store.forget_path_name()
-            mark = mark_of_database(life.id)
-            # Only now: the holder of the lock ends marked processes that are not its own.
-            groups = RunGroups.open(f"sortie-{mark:x}")
-            isolation = await run_in_thread(establish_isolation, settings.isolation, mark, groups)
-            return await Daemon(options, workflow, store, root_lock, token).run(isolation, guards)
+    process = SoleProcess(settings.logging.level, options.environ, token, guards)
+
+    async def end_former(mark: int) -> bool:
+        return await ended_by_mark(mark, settings, options.environ)
+
+    async with open_database(settings, end_former) as database:
+        mark = mark_of_database(database.id)
+        # Only now: the holder of the lock ends marked processes that are not its own.
+        groups = RunGroups.open(f"sortie-{mark:x}")
+        process.isolation = await run_in_thread(
+            establish_isolation, settings.isolation, mark, groups
+        )
+        await Daemon(options, workflow, database.store, database.root_lock, process).run()
+        return process.stopped()

@@ -76,22 +76,21 @@ class Shutdown:
         self.asked, self.reason = True, reason
         self.deadline.begin()
         self._publish(facts.DaemonStopping(running=len(self._runs())))
+        self._stop_work(nursery)
+        nursery.start_soon(self._keep_deadlines)
+
+    def _stop_work(self, nursery: trio.Nursery) -> None:
         if self.orchestrator is None:
             self._transport.hurry()
-            nursery.start_soon(self._stop_recovery)
+            nursery.start_soon(stop_recovery, self.recovery)
         else:
             self.orchestrator.giving_up = True
             self.orchestrator.shut_down()
-        nursery.start_soon(self._keep_deadlines)
 
     def _runs(self) -> list[RunId]:
         if self.orchestrator is None:
             return []
         return [claim.run_id for claim in self.orchestrator.snapshot().worked]
-
-    async def _stop_recovery(self) -> None:
-        await trio.sleep(RECOVERY_SECONDS)
-        self.recovery.cancel()
 
     async def _keep_deadlines(self) -> None:
         await trio.sleep_until(self.deadline.polite_until)
@@ -163,7 +162,7 @@ class Shutdown:
             nursery.start_soon(self._stop_when_unable_to_poll, nursery)
             await orchestrator.idle.wait()
             if not self.asked:
-                self.exit_code = _log_unfinished(orchestrator.snapshot())
+                self.exit_code = log_unfinished(orchestrator.snapshot())
                 self.begin(nursery, "idle")
 
     async def _stop_when_unable_to_poll(self, nursery: trio.Nursery) -> None:
@@ -177,7 +176,13 @@ class Shutdown:
             self.begin(nursery, "polls are not possible")
 
 
-def _log_unfinished(snapshot: Snapshot) -> int:
+async def stop_recovery(recovery: trio.CancelScope) -> None:
+    """Let what an earlier daemon left be ended for a few seconds more."""
+    await trio.sleep(RECOVERY_SECONDS)
+    recovery.cancel()
+
+
+def log_unfinished(snapshot: Snapshot) -> int:
     """Log what an idle daemon leaves undone, and return the exit code that says so."""
     log = structlog.get_logger()
     left = {c.issue.identifier: f"held: {c.reason}: {c.detail}" for c in snapshot.held}

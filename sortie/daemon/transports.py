@@ -34,11 +34,11 @@ class TransportPool:
         publish: Publish,
         environ: Mapping[str, str],
         isolation: IsolationInForce | None = None,
+        local: LocalTransport | None = None,
     ) -> None:
-        self._isolation = here = isolation or IsolationInForce()
-        self.local = LocalTransport(
-            environ.get("PATH", ""), mark=here.mark, groups=here.groups, server=here.server
-        )
+        self._isolation = isolation or IsolationInForce()
+        self._shares_local = local is not None
+        self.local = local or local_transport(environ, self._isolation)
         self._publish = publish
         self._environ = environ
         self._remote: RemoteTransports | None = None
@@ -99,7 +99,8 @@ class TransportPool:
     async def close(self) -> None:
         """Close all connections, within a few seconds, and leave no cgroup behind."""
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self.local.close)
+            if not self._shares_local:
+                nursery.start_soon(self.local.close)
             if self._remote is not None:
                 nursery.start_soon(self._remote.aclose, self.close_until)
 
@@ -117,17 +118,29 @@ class TransportPool:
             self._publish(facts.OrphansReaped(where="host", count=count))
 
 
+def local_transport(environ: Mapping[str, str], isolation: IsolationInForce) -> LocalTransport:
+    """Return the transport of this machine, of which a process has one."""
+    return LocalTransport(
+        environ.get("PATH", ""),
+        mark=isolation.mark,
+        groups=isolation.groups,
+        server=isolation.server,
+    )
+
+
 @asynccontextmanager
 async def open_transports(
     publish: Publish,
     environ: Mapping[str, str],
     isolation: IsolationInForce | None = None,
+    local: LocalTransport | None = None,
 ) -> AsyncIterator[TransportPool]:
     """Open the pool; its connections are closed in the end.
 
-    ``isolation`` is what ends processes on this machine.
+    ``isolation`` is what ends processes on this machine. A pool that is given the transport of
+    this machine shares it with others, and does not close it.
     """
-    pool = TransportPool(publish, environ, isolation)
+    pool = TransportPool(publish, environ, isolation, local)
     try:
         yield pool
     finally:

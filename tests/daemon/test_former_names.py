@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from sortie.daemon.database_life import ended_by_path
+from sortie.daemon.database_life import ended_by_mark
 from sortie.model import RunId
 from sortie.transports.local import mark_of_database
 from tests.transports.former import ESCAPE, killed_at_last, left_by, without_adoption
@@ -30,7 +30,7 @@ async def test_what_is_named_by_the_path_is_ended(tmp_path: Path) -> None:
         left = await left_by(run_id, *ESCAPE, "fork", "cleared", mark=mark)
     with killed_at_last(left) as pids:
         with trio.fail_after(60):
-            done = await ended_by_path(settings, {"PATH": "/usr/bin:/bin"})
+            done = await ended_by_mark(mark, settings, {"PATH": "/usr/bin:/bin"})
         alive = [pid for pid in pids if is_alive(pid)]
 
     assert done

@@ -14,8 +14,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from sortie.scheduler.allocator import (
     Allocator,
-    SlotMember,
     SlotClaim,
+    SlotMember,
     fair_shares,
     guaranteed_slots,
     limits,
@@ -36,9 +36,9 @@ CLAIMS = st.builds(
 DIVIDED = st.dictionaries(st.sampled_from("abcde"), CLAIMS, min_size=1)
 
 
-def claim(more: int, **fields: int) -> SlotClaim:
+def claim(more: int, weight: int = 1, guaranteed: int = 0, cap: int = 99) -> SlotClaim:
     """Return what a workflow wants that has nothing yet."""
-    return SlotClaim(**{"cap": 99, "used": 0, "more": more, **fields})
+    return SlotClaim(weight=weight, guaranteed=guaranteed, cap=cap, used=0, more=more)
 
 
 @pytest.mark.parametrize(

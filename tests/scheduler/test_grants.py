@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec.structs import replace
 
 from sortie.model import RunId
-from sortie.scheduler import Scheduler
+from sortie.scheduler import Policy, Scheduler
 from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev
 from sortie.scheduler.grants import SlotGrant, SlotUse
@@ -19,7 +21,7 @@ def granted(slots: int, **hosts: int) -> ev.SlotsGranted:
     return ev.SlotsGranted(SlotGrant(number=1, slots=slots, total=8, hosts=hosts or {LOCAL: 8}))
 
 
-def sharing(policy: object = POLICY) -> Driver:
+def sharing(policy: Policy = POLICY) -> Driver:
     """Return a driver whose scheduler may start nothing yet, with five issues."""
     driver = Driver(replace(policy, max_concurrent_agents=4))
     driver.put(*map(issue, "abcde"))
@@ -28,7 +30,7 @@ def sharing(policy: object = POLICY) -> Driver:
     return driver
 
 
-def starts(decisions: list[object]) -> list[str]:
+def starts(decisions: Sequence[object]) -> list[str]:
     """Return which issues are started."""
     return [d.issue.id for d in decisions if isinstance(d, do.StartWorker)]
 

@@ -174,15 +174,30 @@ class LocalTransport:
         runs = RunProcesses(run_ids, roots or {}, self._mark, self._groups)
         if not runs.wanted and self._mark is None and self._groups is None:
             return 0
+        return await self._sweep(runs, self._groups, grace)
+
+    async def sweep_former(self, mark: int, *, grace: float) -> int:
+        """End what a process left that carried another mark and is gone; return how many.
+
+        Raises TransportError where it cannot be told, and ProcessesLeft.
+        """
+        groups = RunGroups.open(f"sortie-{mark:x}")
+        try:
+            return await self._sweep(RunProcesses((), {}, mark, groups), groups, grace)
+        finally:
+            if groups is not None:
+                await in_thread(groups.close)
+
+    async def _sweep(self, runs: RunProcesses, groups: RunGroups | None, grace: float) -> int:
         processes = LocalProcesses(self._observer, runs.find, set(), group_of=runs.group_of)
         reaper = Reaper(processes, grace, self._hurry)
-        killed = 0 if self._groups is None else await in_thread(self._groups.kill_former)
+        killed = 0 if groups is None else await in_thread(groups.kill_former)
         try:
             with self._unknown_is_not_alive("look for processes of earlier runs"):
                 return killed + await sweep(reaper, runs, grace)
         finally:
-            if self._groups is not None:
-                self._groups.remove_former()
+            if groups is not None:
+                groups.remove_former()
 
     async def clear(self, path: str, *, grace: float) -> int:
         """End what runs that are over left in a directory; see the port."""

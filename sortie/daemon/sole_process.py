@@ -1,0 +1,101 @@
+"""The process of a single workflow: its signals, watchdog, HTTP server and service manager."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import trio
+
+from sortie.config.settings import Settings
+from sortie.daemon.daemon_view import DaemonView
+from sortie.daemon.guards import Guards, published_shortages
+from sortie.daemon.http_service import HttpService
+from sortie.daemon.reloader import Reloader
+from sortie.daemon.service_manager import ServiceManager, ServiceStanding, standing_of
+from sortie.daemon.shutdown import Shutdown
+from sortie.daemon.transports import TransportPool
+from sortie.facts import Fact
+from sortie.orchestrator import Orchestrator
+from sortie.scheduler.grants import SlotGrant
+from sortie.telemetry import Publish, facts
+from sortie.telemetry.live_runs import LiveRuns
+from sortie.telemetry.log import LogSink
+from sortie.telemetry.log import hide as hide_in_log
+from sortie.transports.local import IsolationInForce, LocalTransport
+
+
+class SoleProcess:
+    """See DaemonProcess. ``reloader`` is there once the workflow works."""
+
+    def __init__(self, level: str, environ: Mapping[str, str], token: str, guards: Guards) -> None:
+        self.token = token
+        self.local: LocalTransport | None = None
+        self.grant: SlotGrant | None = None
+        self.isolation = IsolationInForce()
+        self.reloader: Reloader | None = None
+        self._guards = guards
+        self._http = HttpService(self._publish)
+        self._manager = ServiceManager.of(environ, self._publish)
+        self.sinks: Sequence[Publish] = (LogSink(level), self._http, self._manager)
+        self.shortages = published_shortages(self._publish)
+        self._view: DaemonView | None = None
+        self._shutdown: Shutdown
+
+    def _publish(self, fact: Fact) -> None:
+        for sink in self.sinks:
+            sink(fact)
+
+    def hide_in_log(self, secrets: frozenset[str]) -> None:
+        """See DaemonProcess."""
+        hide_in_log(secrets)
+
+    async def begin(
+        self, services: trio.Nursery, transports: TransportPool, live_runs: LiveRuns
+    ) -> Shutdown:
+        """See DaemonProcess. Signals are obeyed from now on."""
+        shutdown = self._shutdown = Shutdown(None, transports, self._publish, self._guards.deadline)
+        self._guards.start(services, self.shortages, self._publish, live_runs.is_empty)
+        services.start_soon(self._manager.pulse, self._standing)
+        await services.start(shutdown.handle_signals, self._reload)
+        return shutdown
+
+    def _reload(self) -> None:
+        if self.reloader is not None:
+            self._manager.reloading()
+            self.reloader.force()
+
+    def _standing(self) -> ServiceStanding | None:
+        return None if self._view is None else standing_of(self._view)
+
+    async def serve(
+        self,
+        services: trio.Nursery,
+        settings: Settings,
+        view: DaemonView,
+        reloader: Reloader,
+    ) -> str | None:
+        """See DaemonProcess."""
+        self._view, self.reloader = view, reloader
+        return await self._http.start(services, settings, self.token, view)
+
+    def work_until_idle(
+        self, services: trio.Nursery, orchestrator: Orchestrator
+    ) -> Sequence[Publish]:
+        """See DaemonProcess."""
+        services.start_soon(self._shutdown.stop_when_idle, orchestrator)
+        return (self._shutdown,)
+
+    def crashing(self) -> None:
+        """See DaemonProcess. The watchdog ends a process that does not end by itself."""
+        self._guards.watchdog.leave_within()
+
+    def finished(self, transports: TransportPool) -> None:
+        """See DaemonProcess."""
+        self._guards.watchdog.leave_within()
+        self._guards.watchdog.leave_within(self._guards.deadline.left())
+        transports.close_until = self._guards.deadline.closed_until
+
+    def stopped(self) -> int:
+        """Tell that all is closed, and return the exit code."""
+        self._publish(facts.DaemonStopped(reason=self._shutdown.reason))
+        return self._shutdown.exit_code
