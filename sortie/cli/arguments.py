@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from enum import StrEnum
 from functools import wraps
 from inspect import Parameter, Signature, signature
@@ -15,6 +16,7 @@ from msgspec.structs import replace
 
 from sortie.cli.output import Format
 from sortie.cli.parameters import WrongUsage, argument, option
+from sortie.cli.workflow_names import are_several, named_workflows
 from sortie.model import SortieError
 
 if TYPE_CHECKING:
@@ -64,6 +66,14 @@ Port = Annotated[
         help="Listen on this port and on no other; 0 is no server. Beats server.port.",
     ),
 ]
+MaxAgents = Annotated[
+    int | None,
+    option(
+        least=1,
+        metavar="N",
+        help="Runs of all workflows at once; by default the largest max_concurrent_agents.",
+    ),
+]
 Level = Annotated[
     LogLevel | None,
     option(
@@ -99,14 +109,49 @@ LongFormat = Annotated[Format, option("--format", help="Print for people or for 
 """The same where ``-f`` is another option's."""
 
 
-def workflow_of(argument: Path | None, option: Path | None) -> Path:
-    """Return the workflow file that was named, in either way, or the default one."""
-    if argument is not None and option is not None and argument != option:
-        raise WrongUsage(
-            f"names {option}, and the argument names {argument}; name the workflow file once",
-            parameter="--workflow",
-        )
-    return argument or option or DEFAULT_WORKFLOW
+WorkflowArguments = Annotated[
+    list[Path] | None,
+    argument(
+        metavar="WORKFLOW.md",
+        help="The workflow file, or several of them, or a directory of them.",
+        default=str(DEFAULT_WORKFLOW),
+    ),
+]
+
+
+def workflow_of(arguments: Sequence[Path], option: Path | None) -> Path:
+    """Return the one workflow file that was named, in either way, or the default one.
+
+    Raises WrongUsage where several were named and none of them is chosen.
+    """
+    if not are_several(arguments):
+        argument = arguments[0] if arguments else None
+        if option is not None and argument is None and (found := _named_here(option)) is not None:
+            return found
+        if argument is not None and option is not None and argument != option:
+            raise WrongUsage(
+                f"names {option}, and the argument names {argument}; name the workflow file once",
+                parameter="--workflow",
+            )
+        return argument or option or DEFAULT_WORKFLOW
+    known = named_workflows(arguments)
+    if option is None and len(known) == 1:
+        return next(iter(known.values()))
+    names = ", ".join(known)
+    if option is None:
+        raise WrongUsage(f"choose one of the workflows {names}", parameter="--workflow")
+    if (chosen := known.get(str(option))) is None:
+        raise WrongUsage(f"{option} is none of the workflows {names}", parameter="--workflow")
+    return chosen
+
+
+def _named_here(option: Path) -> Path | None:
+    """Return the workflow of this name in this directory, where no file has that name."""
+    if os.path.lexists(option) or len(option.parts) != 1:
+        return None
+    with suppress(SortieError):
+        return named_workflows([Path()]).get(str(option))
+    return None
 
 
 class Source(Struct, frozen=True, kw_only=True):
@@ -117,12 +162,27 @@ class Source(Struct, frozen=True, kw_only=True):
     env_file: EnvFile = None
 
     def __post_init__(self) -> None:
-        workflow_of(self.argument, self.option)
+        if not are_several(self.arguments):
+            workflow_of(self.arguments, self.option)
+
+    @property
+    def arguments(self) -> Sequence[Path]:
+        """Return the files and directories that were named."""
+        return () if self.argument is None else (self.argument,)
 
     @property
     def workflow(self) -> Path:
-        """Return the workflow file."""
-        return workflow_of(self.argument, self.option)
+        """Return the one workflow file. Raises WrongUsage where there are several."""
+        return workflow_of(self.arguments, self.option)
+
+    def each(self) -> Mapping[str, Source]:
+        """Return a source for each workflow by its name; "" is the name of the only one."""
+        if self.option is not None or not are_several(self.arguments):
+            return {"": Source(argument=self.workflow, env_file=self.env_file)}
+        return {
+            name: Source(argument=path, env_file=self.env_file)
+            for name, path in named_workflows(self.arguments).items()
+        }
 
     def options(self) -> RunOptions:
         """Return what the parts below need to read them."""
@@ -141,6 +201,17 @@ class Source(Struct, frozen=True, kw_only=True):
             ) from error
         except OSError:
             pass  # reading it says what is wrong
+
+
+class Sources(Source, frozen=True, kw_only=True):
+    """The files of one workflow or of several."""
+
+    argument: WorkflowArguments = None  # type: ignore[assignment]
+
+    @property
+    def arguments(self) -> Sequence[Path]:
+        """Return the files and directories that were named."""
+        return tuple(self.argument or ())
 
 
 class DaemonFlags(Struct, frozen=True, kw_only=True):

@@ -104,7 +104,8 @@ def ask(
         "Connection": "close",
     }
     try:
-        status, body = _converse(connection, method, path, headers, patience)
+        below = f"{_base(endpoint.url)}{path}"
+        status, body = _converse(connection, method, below, headers, patience)
     except TimeoutError as error:
         raise NoDaemon(
             f"{who} has not answered within {patience:g} s at {endpoint.url}; look at its log, and"
@@ -145,6 +146,13 @@ def _connection(url: str, patience: float) -> HTTPConnection:
     except ValueError:
         pass
     raise SortieError(f"the daemon gives {url!r} as its address, which is none; restart it")
+
+
+def _base(url: str) -> str:
+    """Return the path below which a daemon answers, without its last slash."""
+    from urllib.parse import urlsplit
+
+    return urlsplit(url).path.rstrip("/")
 
 
 def _converse(

@@ -94,7 +94,7 @@ def init(
     by which editors complete and check it, and the .gitignore is made or extended, so that
     database, token, locks and sortie.env, where secrets are kept, stay out of git.
     """
-    workflow = workflow_of(given, named)
+    workflow = workflow_of(() if given is None else (given,), named)
     if workflow.is_dir():
         raise SortieError(f"{workflow} is a directory; name a file, such as {workflow}/WORKFLOW.md")
     made = starter(agent, tracker)

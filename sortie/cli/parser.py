@@ -130,6 +130,7 @@ def command_parser(name: str, function: Callable[..., object]) -> CommandParser:
     for each, declared in parameters:
         if declared.names is None:
             metavar = _metavar(each, declared)
+            metavar += " ..." if _is_list(each) else ""
             usage.append(metavar if each.default is Parameter.empty else f"[{metavar}]")
     paragraphs = cleandoc(function.__doc__ or "").split("\n\n")
     _, *examples = COMMANDS[name]
@@ -197,7 +198,8 @@ def _add(parser: CommandParser, parameter: Parameter, declared: Declaration) -> 
     parser.completed[parameter.name] = declared.completes
     if declared.names is None:
         if not is_required:
-            more |= {"nargs": "?", "default": parameter.default}
+            nargs = "*" if _is_list(parameter) else "?"
+            more |= {"nargs": nargs, "default": parameter.default}
         group = parser.arguments
         names: tuple[str, ...] = (parameter.name,)
     else:
@@ -209,7 +211,7 @@ def _add(parser: CommandParser, parameter: Parameter, declared: Declaration) -> 
         more["action"] = "store_true"
     else:
         more |= {"type": _reader(kind, declared), "metavar": _metavar(parameter, declared)}
-    if _is_list(parameter):
+    if _is_list(parameter) and declared.names is not None:
         more["action"] = "append"
     if issubclass(kind, StrEnum):
         more["choices"] = [each.value for each in kind]
@@ -250,6 +252,8 @@ def _reader(kind: type, declared: Declaration) -> Callable[[str], object]:
 
 
 def _typed(kind: type, value: Any) -> object:
+    if isinstance(value, list):
+        return [_typed(kind, item) for item in value]
     return kind(value) if isinstance(value, str) and not isinstance(value, kind) else value
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
-from sortie.cli.arguments import DaemonFlags, Source
+from sortie.cli.arguments import DaemonFlags, MaxAgents, Source, Sources
 from sortie.cli.output import Format, Json, emit_json, emit_line, note
 from sortie.cli.parameters import WrongUsage, option
 
@@ -14,8 +15,9 @@ if TYPE_CHECKING:
 
 
 def run(
-    source: Source,
+    source: Sources,
     flags: DaemonFlags,
+    max_agents: MaxAgents = None,
     dry_run: Annotated[
         bool,
         option(
@@ -33,17 +35,47 @@ def run(
     Logs go to stderr. The first SIGINT or SIGTERM ends the runs under way politely; they continue
     at the next start. A second one leaves at once. SIGHUP reads the workflow file again, which
     also happens whenever it changes.
+
+    Several workflow files, or a directory of them, run in one process with one server and shared
+    slots; see 'sortie help several-workflows'.
     """
     if output is not None and not dry_run:
         raise WrongUsage("belongs to --dry-run", parameter="--format")
-    source.require()
-    options = flags.over(source.options())
+    workflows = source.each()
+    for each in workflows.values():
+        each.require()
+    if "" not in workflows:
+        return _run_several(workflows, flags, max_agents, dry_run, output or Format.TEXT)
+    if max_agents is not None:
+        raise WrongUsage("belongs to several workflows", parameter="--max-agents")
+    options = flags.over(source.each()[""].options())
     if dry_run:
         _look(options, output or Format.TEXT)
         return 0
     from sortie.daemon.process import run_daemon
 
     return run_daemon(options)
+
+
+def _run_several(
+    workflows: Mapping[str, Source],
+    flags: DaemonFlags,
+    max_agents: int | None,
+    dry_run: bool,
+    output: Format,
+) -> int:
+    if dry_run:
+        if output is Format.JSON:
+            raise WrongUsage("of several workflows is for people", parameter="--format")
+        for name, each in workflows.items():
+            note(f"{name}:")
+            _look(flags.over(each.options()), output)
+        return 0
+    from sortie.daemon.several.several_process import SeveralOptions, run_several
+
+    common = flags.over(next(iter(workflows.values())).options())
+    files = {name: each.workflow for name, each in workflows.items()}
+    return run_several(SeveralOptions(common=common, workflows=files, max_agents=max_agents))
 
 
 def _look(options: RunOptions, output: Format) -> None:

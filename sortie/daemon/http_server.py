@@ -31,20 +31,28 @@ from sortie.web.state_feed import StateFeed
 
 
 class HttpServer:
-    """Answers for a daemon."""
+    """Answers for a workflow, below the path ``base`` where several share a server, and then also
+    the ``room`` for streams."""
 
     def __init__(
-        self, view: DaemonView, disks: DiskSpace, access: Access, publish: Publish
+        self,
+        view: DaemonView,
+        disks: DiskSpace,
+        access: Access,
+        publish: Publish,
+        base: str = "",
+        room: StreamRoom | None = None,
     ) -> None:
-        registry = CollectorRegistry()
+        registry = self.registry = CollectorRegistry()
         self._metrics: Publish = MetricsSink(registry)
         registry.register(GaugeCollector(lambda: gauges_of(view)))
         register_machine(registry, disks.known)
-        dashboard = Dashboard(view)
+        dashboard = Dashboard(view, base)
+        self.painter = dashboard.painter
         feed = StateFeed(view.state, view.secrets)
         self._live = LiveEvents(
             events=Broadcaster(feed, secrets.token_hex(4)),
-            room=StreamRoom(connection_limit(open_files_limit())),
+            room=room or StreamRoom(connection_limit(open_files_limit())),
             pages=dashboard.broadcasters,
         )
         served = Served(
@@ -54,18 +62,22 @@ class HttpServer:
             dashboard=dashboard,
         )
         self._publish = publish
-        self._app = create_app(served, access, publish)
+        self.app = create_app(served, access, publish)
 
     def __call__(self, fact: Fact) -> None:
         """Count a fact, and let followers of live events look for changes."""
         self._metrics(fact)
         self._live.notify(fact)
 
+    async def follow(self) -> None:
+        """Send what changes to all followers, until cancelled."""
+        await self._live.run(self._publish)
+
     async def run(self, listener: HttpListener) -> None:
         """Serve until cancelled."""
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._live.run, self._publish)
-            await serve(self._app, listener, self._publish)
+            nursery.start_soon(self.follow)
+            await serve(self.app, listener, self._publish)
 
 
 def gauges_of(view: DaemonView) -> Gauges:

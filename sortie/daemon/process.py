@@ -10,10 +10,12 @@ import faulthandler
 import os
 import secrets
 import signal
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 
 import trio
 
+from sortie.config.settings import LoggingSettings
 from sortie.daemon.daemon import Daemon
 from sortie.daemon.database_life import ended_by_mark, open_database
 from sortie.daemon.guards import Guards, expected_failures
@@ -52,12 +54,25 @@ def run_daemon(options: RunOptions) -> int:
     settings = workflow.settings
     given = settings.server.auth_token
     token = given.get_secret_value() if given is not None else secrets.token_urlsafe(32)
-    configure(
-        settings.logging.level,
-        settings.logging.format,
-        colours=options.colours,
-        secrets=known_secrets(settings, options.environ, token),
-    )
+
+    async def live(guards: Guards) -> int:
+        return await _run_locked(options, workflow, token, guards)
+
+    known = known_secrets(settings, options.environ, token)
+    return in_daemon_process(settings.logging, options.colours, known, live)
+
+
+def in_daemon_process(
+    logging: LoggingSettings,
+    colours: bool,
+    known: Collection[str],
+    live: Callable[[Guards], Awaitable[int]],
+) -> int:
+    """Make this process that of a daemon, live in it, and return the exit code.
+
+    Raises the SortieError, or the shortage, that ends it.
+    """
+    configure(logging.level, logging.format, colours=colours, secrets=known)
     with suppress(OSError, ValueError):
         faulthandler.enable(2)  # a manager's watchdog ends a daemon by SIGABRT: where it hung
     become_subreaper()
@@ -65,7 +80,7 @@ def run_daemon(options: RunOptions) -> int:
     clock = PauseClock()
     with expected_failures(), Watchdog(lambda: clock.beats) as watchdog:
         guards = Guards(clock, watchdog, StopDeadline())
-        code = trio.run(_run_in_time, options, workflow, token, guards, clock=clock)
+        code = trio.run(_in_time, live, guards, clock=clock)
     # All is closed; the interpreter's end would bring back the defaults, and with them an exit
     # code that says otherwise.
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -73,9 +88,9 @@ def run_daemon(options: RunOptions) -> int:
     return code
 
 
-async def _run_in_time(options: RunOptions, workflow: Workflow, token: str, guards: Guards) -> int:
+async def _in_time(live: Callable[[Guards], Awaitable[int]], guards: Guards) -> int:
     async with guards.deadline.enforced(_leave_unclosed):
-        return await _run_locked(options, workflow, token, guards)
+        return await live(guards)
 
 
 def _leave_unclosed() -> None:

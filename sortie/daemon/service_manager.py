@@ -81,14 +81,18 @@ class ServiceManager:
     def __call__(self, fact: Fact) -> None:
         """Tell what a fact means to the manager."""
         if isinstance(fact, DaemonStarted):
-            self._started = True
-            self._tell("READY=1", self._news("started"))
+            self.started()
         elif isinstance(fact, WorkflowReloaded) and self._reloading:
             self._reloading = False
             self._tell("READY=1")
         elif isinstance(fact, DaemonStopping):
             self._started = True  # the limit for a start is over
             self._tell("STOPPING=1", f"STATUS=stopping, running {fact.running}")
+
+    def started(self) -> None:
+        """Tell that the start is over."""
+        self._started = True
+        self._tell("READY=1", self._news("started"))
 
     def reloading(self) -> None:
         """Tell that the workflow file is being read again, until a fact says that it has been."""

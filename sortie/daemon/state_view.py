@@ -21,6 +21,8 @@ def host_views(snapshot: Snapshot) -> tuple[HostView, ...]:
 def _host(host: str, snapshot: Snapshot) -> HostView:
     trouble, policy = snapshot.troubled.get(host), snapshot.policy
     most = policy.max_concurrent_agents if policy.max_per_host is None else policy.max_per_host
+    if snapshot.grant is not None:
+        most = min(most, snapshot.grant.on(host))
     return HostView(
         host=host,
         up=trouble is None,
@@ -51,7 +53,7 @@ def slots_view(snapshot: Snapshot) -> SlotsView:
     if policy.max_per_host is not None:
         by_host = {host: snapshot.free_on(host) for host in policy.hosts}
     return SlotsView(
-        total=policy.max_concurrent_agents,
+        total=snapshot.slots,
         free=snapshot.free,
         by_state=by_state,
         by_host=by_host,

@@ -10,3 +10,4 @@ from sortie.facts.issues import *  # noqa: F403
 from sortie.facts.pull_requests import *  # noqa: F403
 from sortie.facts.runs import *  # noqa: F403
 from sortie.facts.turns import *  # noqa: F403
+from sortie.facts.workflows import *  # noqa: F403

@@ -31,6 +31,7 @@ from sortie.scheduler import (
 )
 from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev
+from sortie.scheduler.grants import SlotUse
 from sortie.scheduler.records import RecordComment
 from sortie.scheduler.usage_limits import UsageLimit
 from sortie.store import RecordRefused
@@ -95,6 +96,15 @@ class Orchestrator:
     def usage_limit(self) -> UsageLimit | None:
         """The usage limit of the agent's account, None where none is known."""
         return self._scheduler.usage_limit
+
+    @property
+    def account(self) -> str:
+        """The account that the agent works for."""
+        return self._performer.policy.account
+
+    def slot_use(self) -> SlotUse:
+        """Return what is used of the slots that several schedulers share, and what is wanted."""
+        return self._scheduler.slot_use(trio.current_time())
 
     def snapshot(self) -> Snapshot:
         """Return an immutable picture of the scheduler."""

@@ -44,7 +44,7 @@ def create_app(served: Served, access: Access, publish: Publish) -> ASGIApp:
     """Make the application: the access rules before the routes."""
     app = Starlette(
         routes=routes_of(served, access),
-        exception_handlers={HTTPException: _refused, Exception: _failed},
+        exception_handlers={HTTPException: answer_of_refusal, Exception: answer_of_error},
     )
     app.router.redirect_slashes = False
     return AccessMiddleware(app, access, served.daemon.secrets, publish)
@@ -69,12 +69,12 @@ def operations_of(served: Served, access: Access) -> list[Operation]:
         *record_operations(daemon),
         *sign_in_operation(access.sessions),
     ]
-    fixed.append(_openapi_operation(fixed))
+    fixed.append(openapi_operation(fixed))
     fixed.append(issue_operation(f"{_API}{{identifier}}", _short(fixed, issue_endpoint(daemon))))
     return fixed
 
 
-def _openapi_operation(operations: list[Operation]) -> Operation:
+def openapi_operation(operations: list[Operation]) -> Operation:
     """Return the operation that serves the document of all in a list, later ones included."""
     made: list[bytes] = []
 
@@ -116,7 +116,8 @@ def _short(fixed: Sequence[Operation], show_issue: Handler) -> Handler:
     return issue
 
 
-async def _refused(request: Request, error: Exception) -> Response:
+async def answer_of_refusal(request: Request, error: Exception) -> Response:
+    """Answer a request that no route takes."""
     assert isinstance(error, HTTPException)
     messages = {
         404: "there is nothing at this path",
@@ -126,6 +127,7 @@ async def _refused(request: Request, error: Exception) -> Response:
     return error_response(error.status_code, message, headers=error.headers)
 
 
-async def _failed(_request: Request, _error: Exception) -> Response:
+async def answer_of_error(_request: Request, _error: Exception) -> Response:
+    """Answer a request that met a bug."""
     # The server logs the traceback; the client does not see it.
     return error_response(500, "an internal error; the log has its details")

@@ -10,6 +10,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from sortie.web.access import SIGN_IN, Caller, sessions_in
+from sortie.web.base_path import base_of
 from sortie.web.middleware import CALLER
 from sortie.web.operations import DescribedAnswer, Operation
 from sortie.web.responses import error_response, json_response, page_response
@@ -34,16 +35,17 @@ def is_signed_in(request: Request) -> bool:
     return request.scope.get(CALLER) in (Caller.SESSION, Caller.TOKEN)
 
 
-def _welcome() -> Response:
+def _welcome(request: Request) -> Response:
     """Make the page that leads on.
 
     No redirect: where another page's link led here, the browser would not send the new cookie with
     what a redirect has it ask for, and does with what our own page has it ask for.
     """
+    home = f"{base_of(request)}/"
     return page_response(
         200,
-        'You are signed in. <a href="/">Go on to Sortie.</a>',
-        head='<meta http-equiv="refresh" content="0; url=/">\n',
+        f'You are signed in. <a href="{home}">Go on to Sortie.</a>',
+        head=f'<meta http-equiv="refresh" content="0; url={home}">\n',
     )
 
 
@@ -77,13 +79,13 @@ def sign_in_pages(sessions: BrowserSessions | None) -> list[Route]:
 
     async def sign_in(request: Request) -> Response:
         if any(map(sessions.is_open, _sessions(request))):
-            return _welcome()
+            return _welcome(request)
         if request.method == "HEAD":
             return page_response(403, _EXPIRED)  # a preview of the link does not use up the code
         session = sessions.open(request.query_params.get("code", ""))
         if session is None:
             return page_response(403, _EXPIRED)
-        answer = _welcome()
+        answer = _welcome(request)
         answer.set_cookie(
             sessions.cookie,
             session,
@@ -97,7 +99,7 @@ def sign_in_pages(sessions: BrowserSessions | None) -> list[Route]:
     async def sign_out(request: Request) -> Response:
         for session in _sessions(request):
             sessions.close(session)
-        answer = Response(status_code=303, headers={"location": "/"})
+        answer = Response(status_code=303, headers={"location": f"{base_of(request)}/"})
         answer.delete_cookie(sessions.cookie, path="/", httponly=True, samesite="strict")
         return answer
 

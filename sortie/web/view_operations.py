@@ -10,7 +10,7 @@ from starlette.responses import Response
 from sortie.telemetry.metrics import Exposition
 from sortie.web.event_stream import EventStream, LiveEvents
 from sortie.web.health import liveness, readiness
-from sortie.web.operations import JSON, DescribedAnswer, Operation, Parameter
+from sortie.web.operations import JSON, DescribedAnswer, Operation, Parameter, Schema
 from sortie.web.responses import json_response
 from sortie.web.source import DaemonSource
 from sortie.web.state import StateView, to_json
@@ -19,7 +19,7 @@ MetricsPage = Callable[[str], Exposition]
 """Returns the metrics in the format that a value of Accept asks for."""
 
 _TEXT_LIST = {"type": "array", "items": {"type": "string"}}
-_PROBE_SCHEMA = {
+PROBE_SCHEMA: Schema = {
     "type": "object",
     "required": ["status"],
     "additionalProperties": False,
@@ -64,8 +64,8 @@ def view_operations(
             about="Whether the daemon lives, or should be restarted",
             endpoint=livez,
             answers={
-                200: DescribedAnswer(about="it lives", body=_PROBE_SCHEMA),
-                503: DescribedAnswer(about="it is stuck", body=_PROBE_SCHEMA),
+                200: DescribedAnswer(about="it lives", body=PROBE_SCHEMA),
+                503: DescribedAnswer(about="it is stuck", body=PROBE_SCHEMA),
             },
         ),
         Operation(
@@ -74,8 +74,8 @@ def view_operations(
             about="Whether the daemon does its work now",
             endpoint=readyz,
             answers={
-                200: DescribedAnswer(about="it does", body=_PROBE_SCHEMA),
-                503: DescribedAnswer(about="it does not, for these reasons", body=_PROBE_SCHEMA),
+                200: DescribedAnswer(about="it does", body=PROBE_SCHEMA),
+                503: DescribedAnswer(about="it does not, for these reasons", body=PROBE_SCHEMA),
             },
         ),
         Operation(

@@ -203,6 +203,8 @@ FACTS: tuple[f.Fact, ...] = (
     f.ShortageBegan(resource="files", error="the limit of open files is reached"),
     f.ShortageEnded(resource="files"),
     f.AdapterCrashed(where="tracker", traceback="Traceback:\n  boom"),
+    f.WorkflowBroken(error="the database is in use", seconds=10.0),
+    f.SlotsOvercommitted(guaranteed=12, slots=10),
 )
 
 KINDS: frozenset[type[f.Fact]] = frozenset(

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, MutableMapping
+from contextvars import ContextVar
 from functools import partial
-from typing import Literal, TextIO
+from typing import Any, Literal, TextIO
 
 from sortie.telemetry.log.output import LogOutput
 from sortie.telemetry.log.renderers import JsonRenderer, TerminalRenderer, TextRenderer
@@ -49,7 +50,10 @@ def route_libraries() -> None:
     logging.captureWarnings(True)
 
 
-__all__ = ["LogFormat", "LogOutput", "LogSink", "configure", "hide"]
+__all__ = ["WORKFLOW", "LogFormat", "LogOutput", "LogSink", "configure", "hide"]
+
+WORKFLOW: ContextVar[str] = ContextVar("workflow", default="")
+"""The name of the workflow that a task works for, where several share the process."""
 
 LogFormat = Literal["text", "json"]
 Renderer = JsonRenderer | TerminalRenderer | TextRenderer
@@ -82,6 +86,7 @@ def configure(
     output = LogOutput(stream, partial(_loss_notice, stamp, renderer))
     structlog.configure(
         processors=[
+            _with_workflow,
             structlog.processors.add_log_level,
             stamp,
             structlog.processors.format_exc_info,
@@ -101,6 +106,18 @@ def hide(secrets: Collection[str]) -> None:
     for processor in structlog.get_config()["processors"]:
         if isinstance(processor, Sanitizer):
             processor.hide(secrets)
+
+
+def _with_workflow(
+    _logger: object, _method: str, event: MutableMapping[str, Any]
+) -> MutableMapping[str, Any]:
+    """Name the workflow that an event is of, where there are several; its file is ``file`` then."""
+    name = WORKFLOW.get()
+    if not name:
+        return event
+    if "workflow" in event:
+        event["file"] = event.pop("workflow")
+    return {"event": event.pop("event"), "workflow": name, **event}
 
 
 class _LineLogger:

@@ -22,6 +22,7 @@ from starlette.responses import Response
 from sortie import __version__
 from sortie.model.numbers import credits_text, dollars_text, number_text, tokens_text, took
 from sortie.model.secrets import redactor
+from sortie.web.base_path import based
 from sortie.web.dashboard import formats
 from sortie.web.dashboard.charts import svg
 from sortie.web.dashboard.pieces import Part, Piece
@@ -57,10 +58,14 @@ def static_path(name: str) -> str:
 
 
 class Painter:
-    """Templates; the texts that are put into one lose the ``secrets`` in force and are escaped."""
+    """Templates; the texts that are put into one lose the ``secrets`` in force and are escaped.
 
-    def __init__(self, secrets: Secrets) -> None:
+    ``base`` is the path that all addresses of Sortie's own are below.
+    """
+
+    def __init__(self, secrets: Secrets, base: str = "") -> None:
         self._secrets = secrets
+        self._base = base
         self._redact: Callable[[str], str] = str
         environment = Environment(
             loader=DictLoader(_TEMPLATES),
@@ -92,14 +97,14 @@ class Painter:
             "request_name": formats.request_name,
             "words": formats.words,
         }
-        environment.globals["version"] = __version__
+        environment.globals |= {"version": __version__, "several": bool(base)}
         self._environment = environment
         self._macros = cast(Any, environment.get_template(_MACROS).module)
 
     def paint(self, piece: Piece, now: float, operator: bool) -> str:
         """Make the element of a piece as it is at ``now`` (Unix seconds)."""
         self._redact = redactor(self._secrets())
-        return str(self._paint(piece, now, operator))
+        return based(str(self._paint(piece, now, operator)), self._base)
 
     def page(self, template: str, parts: Sequence[Part], values: Mapping[str, object]) -> bytes:
         """Make a page; ``part(ID)`` stands in its template for a piece or list.
@@ -119,7 +124,7 @@ class Painter:
         page = self._environment.get_template(template).render(
             {"here": "", "done": "", "part": part, **values}
         )
-        return page.encode(errors="backslashreplace")
+        return based(page, self._base).encode(errors="backslashreplace")
 
     def _paint(self, piece: Piece, now: float, operator: bool) -> Markup:
         macro = getattr(self._macros, piece.kind)

@@ -15,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from sortie.web.base_path import base_of
 from sortie.web.broadcaster import Broadcaster
 from sortie.web.dashboard.board import WAITING, board, status_word
 from sortie.web.dashboard.formats import issue_path, quoted
@@ -103,7 +104,8 @@ def _endpoint(painter: Painter, daemon: DaemonSource, command: DashboardCommand)
         if request.method == "POST":
             answer = await command.perform(daemon, issue)
             if answer.status in (200, 202):
-                return RedirectResponse(f"{back}?done={command.name}", status_code=303)
+                where = f"{base_of(request)}{back}?done={command.name}"
+                return RedirectResponse(where, status_code=303)
             values = {"heading": f"{command.label}: not possible", "text": answer.message}
             return painter.message(request, values | {"back": back}, answer.status)
         if not is_signed_in(request):
@@ -127,11 +129,11 @@ _FOREVER = "public, max-age=31536000, immutable"
 
 
 class Dashboard:
-    """The pages of a daemon."""
+    """The pages of a daemon, below the path ``base`` where it shares its server."""
 
-    def __init__(self, daemon: DaemonSource) -> None:
+    def __init__(self, daemon: DaemonSource, base: str = "") -> None:
         self._daemon = daemon
-        self._painter = Painter(daemon.secrets)
+        self.painter = self._painter = Painter(daemon.secrets, base)
         self._feeds = {
             operator: PageFeed(
                 look=self._look, paint=self._painter.paint, clock=time.time, operator=operator
@@ -158,14 +160,13 @@ class Dashboard:
         pages = {
             "/": self._board,
             "/live": live,
-            "/static/{name}": _static,
-            "/favicon.ico": _icon,
             "/issues/{identifier}": self._issue,
         }
         return [
             *(Route(path, page, methods=["GET"]) for path, page in pages.items()),
             *list_routes(self._painter, self._daemon),
             *command_routes(self._painter, self._daemon),
+            *static_routes(),
         ]
 
     def _look(self) -> tuple[Part, ...]:
@@ -203,6 +204,14 @@ class Dashboard:
         }
         status = 200 if page.known else 404
         return self._painter.answer(request, "issue.html", page.parts, values, status)
+
+
+def static_routes() -> list[Route]:
+    """Return the routes of the files of pages."""
+    return [
+        Route("/static/{name}", _static, methods=["GET"]),
+        Route("/favicon.ico", _icon, methods=["GET"]),
+    ]
 
 
 async def _static(request: Request) -> Response:

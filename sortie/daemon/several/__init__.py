@@ -1,0 +1,1 @@
+"""Several workflows in one process: what they share, and what keeps them apart."""
