@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 
 import trio
@@ -97,10 +97,9 @@ class Orchestrator:
         """The usage limit of the agent's account, None where none is known."""
         return self._scheduler.usage_limit
 
-    @property
-    def account(self) -> str:
-        """The account that the agent works for."""
-        return self._performer.policy.account
+    def account_limits(self) -> Mapping[str, UsageLimit | None]:
+        """Return the accounts that the settings name, each with its usage limit if it has one."""
+        return self._scheduler.account_limits()
 
     def slot_use(self) -> SlotUse:
         """Return what is used of the slots that several schedulers share, and what is wanted."""

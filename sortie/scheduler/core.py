@@ -154,6 +154,11 @@ class Scheduler:
         """
         return backlog(self._state, snapshot.now, shown, snapshot.unfit)
 
+    def account_limits(self) -> dict[str, UsageLimit | None]:
+        """Return the accounts that the settings name, each with its usage limit if it has one."""
+        every = self._state.policy.every()
+        return {policy.account: self._state.limits.of(policy.account) for policy in every}
+
     def slot_use(self, now: float) -> SlotUse:
         """Return what is used of the slots that several schedulers share, and what is wanted."""
         return slot_use(self._state, now)

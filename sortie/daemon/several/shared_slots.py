@@ -52,7 +52,7 @@ class SharedSlots:
         self._members: dict[str, Orchestrator] = {}
         self._frozen: dict[str, SlotUse] = {}
         self._allocator = Allocator()
-        self._limits: dict[str, tuple[str, UsageLimit | None]] = {}
+        self._limits: dict[str, Mapping[str, UsageLimit | None]] = {}
         self._wanted = trio.Event()
 
     @property
@@ -135,20 +135,19 @@ class SharedSlots:
         )
 
     def _spread_limits(self) -> None:
-        now: Mapping[str, tuple[str, UsageLimit | None]] = {
-            name: (one.account, one.usage_limit) for name, one in self._members.items()
-        }
-        for name, (account, limit) in now.items():
-            known = self._limits.get(name, (account, None))
-            before = known[1] if known[0] == account else None
-            others = [n for n, (theirs, _) in now.items() if n != name and theirs == account]
-            if limit is not None and limit.backing_off and _is_news(limit, before):
-                self._tell_of(limit, others)
-            elif limit is None and before is not None:
-                for other in others:
-                    self._members[other].tell(ev.UsageLimitPassed(account))
-            if name not in self._limits:
-                self._tell_newcomer(name, account, now)
+        now = {name: one.account_limits() for name, one in self._members.items()}
+        for name, limits in now.items():
+            known = self._limits.get(name)
+            for account, limit in limits.items():
+                others = [n for n, theirs in now.items() if n != name and account in theirs]
+                before = None if known is None else known.get(account)
+                if limit is not None and limit.backing_off and _is_news(limit, before):
+                    self._tell_of(limit, others)
+                elif limit is None and before is not None:
+                    for other in others:
+                        self._members[other].tell(ev.UsageLimitPassed(account))
+                if known is None or account not in known:
+                    self._tell_newcomer(name, [now[other].get(account) for other in others])
         self._limits = dict(now)
 
     def _tell_of(self, limit: UsageLimit, others: Iterable[str]) -> None:
@@ -162,12 +161,10 @@ class SharedSlots:
         for other in others:
             self._members[other].tell(met)
 
-    def _tell_newcomer(
-        self, name: str, account: str, now: Mapping[str, tuple[str, UsageLimit | None]]
-    ) -> None:
-        """Tell a workflow that has just begun of the limit that others know of its account."""
-        for other, (theirs, limit) in now.items():
-            if other != name and theirs == account and limit is not None and limit.backing_off:
+    def _tell_newcomer(self, name: str, limits: Iterable[UsageLimit | None]) -> None:
+        """Tell a workflow that has just begun with an account of the limit that others know."""
+        for limit in limits:
+            if limit is not None and limit.backing_off:
                 self._tell_of(limit, (name,))
 
 

@@ -178,7 +178,7 @@ class WorkflowSupervisor:
             if seen > 1:  # the first tells of no change
                 self._again.set()
 
-        await watch(self.options.workflow, changed)
+        await watch(lambda: (self.options.workflow,), changed)
 
 
 def _named(error: BaseException) -> str:
