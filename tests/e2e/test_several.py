@@ -1,0 +1,179 @@
+"""Several workflows in one process, as users would run them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+
+import pytest
+import trio
+
+from tests.e2e.conftest import Start
+from tests.e2e.daemon import Daemon
+from tests.e2e.place import PATIENCE, Json, Place
+
+NAMES = ("api", "docs", "web")
+
+
+class Several:
+    """A directory of workflows; ``all`` is it as a whole, ``one`` each of them."""
+
+    def __init__(self, place: Place) -> None:
+        place.workflow.unlink()
+        place.issues.rmdir()
+        self.all = place
+        self.one: dict[str, Place] = {}
+        for name in NAMES:
+            (place.root / name).mkdir()
+            self.one[name] = Place(place.root / name)
+
+    def add_issues(self, count: int, directives: str) -> None:
+        """Give each workflow so many issues; the same names stand in all of them."""
+        for place in self.one.values():
+            for number in range(count):
+                place.add_issue(f"N-{number}", directives)
+
+    def handed_off(self) -> int:
+        """Count the issues that were handed off."""
+        return sum(
+            place.state_of(path.stem) == "Human Review"
+            for place in self.one.values()
+            for path in place.issues.glob("*.md")
+        )
+
+
+@pytest.fixture
+def several(place: Place) -> Several:
+    """Return a directory of three workflows."""
+    return Several(place)
+
+
+def most_at_once(log: list[Json], workflow: str | None = None) -> int:
+    """Return how many runs there were at the same time, by the log of a daemon's life."""
+    alive: set[str] = set()
+    most = 0
+    for line in log:
+        if workflow in (None, line.get("workflow")):
+            if line["event"] == "run.started":
+                alive.add(line["run"])
+            elif line["event"] == "run.finished":
+                alive.discard(line["run"])
+            most = max(most, len(alive))
+    return most
+
+
+async def until_handed_off(several: Several, count: int) -> None:
+    """Wait until so many issues of all workflows have been handed off."""
+    with trio.fail_after(4 * PATIENCE):
+        while several.handed_off() < count:
+            await trio.sleep(0.1)
+
+
+async def states(daemon: Daemon) -> dict[str, Json]:
+    """Return how the workflows stand, by name."""
+    return {each["name"]: each for each in (await daemon.state())["workflows"]}
+
+
+async def until_status(daemon: Daemon, name: str, status: str) -> Json:
+    """Wait until a workflow stands so, and return how."""
+    with trio.fail_after(PATIENCE):
+        while (found := (await states(daemon))[name])["status"] != status:
+            await trio.sleep(0.1)
+    return found
+
+
+async def test_sixty_issues_of_three_workflows(several: Several, start: Start) -> None:
+    """All is worked on with never more runs than the common limit, through a kill, with a workflow
+    that is broken at first and mended, and shares that change; commands find each daemon."""
+    several.add_issues(20, "delay=0.3")
+    good = several.one["web"].workflow.read_text()
+    several.one["web"].workflow.write_text("---\ntracker: {kind: nonsense}\n---\n")
+    lives: list[list[Json]] = []
+
+    async with start(".", "--max-agents", "5") as daemon:
+        broken = await until_status(daemon, "web", "broken")
+        assert any("tracker.kind" in error for error in broken["errors"])
+        await daemon.ready()
+        await daemon.line("run.finished", nth=6)
+        daemon.signal(signal.SIGKILL)
+        await daemon.exit_code()
+        lives.append(daemon.log)
+
+    async with start(".", "--max-agents", "5") as daemon:
+        await until_status(daemon, "docs", "running")
+        several.one["web"].workflow.write_text(good)
+        await until_status(daemon, "web", "running")
+        several.one["docs"].write_workflow(share={"weight": 3, "guaranteed": 2})
+        await daemon.line("workflow.reloaded", workflow="docs")
+        with trio.fail_after(PATIENCE):
+            while (await states(daemon))["docs"]["guaranteed"] != 2:
+                await trio.sleep(0.1)
+        for name, place in several.one.items():
+            ran = await place.sortie("status", "--format", "json")
+            assert (ran.code, ran.err) == (0, "")
+            assert json.loads(ran.out)["workflow"]["path"] == str(place.workflow)
+            endpoint = json.loads((place.root / ".sortie.db.daemon").read_text())
+            assert endpoint["url"].endswith(f"/workflows/{name}/")
+        await until_handed_off(several, 60)
+        metrics = await daemon.metrics()
+        lives.append(daemon.log)
+        for name in NAMES:
+            assert metrics.total("sortie_sessions_running", workflow=name) == 0
+            assert await daemon.get(f"/workflows/{name}/")
+
+    assert all(most_at_once(log) <= 5 for log in lives)
+    assert max(most_at_once(log) for log in lives) == 5
+    for name, place in several.one.items():
+        done = [run["issue"] for run in await place.history() if run["status"] == "succeeded"]
+        assert sorted(done) == sorted(f"N-{number}" for number in range(20)), name
+
+
+async def test_what_is_in_each_others_way_is_refused(several: Several) -> None:
+    """The same database, overlapping roots and the same name are told before anything begins."""
+    several.one["docs"].write_workflow(db_path=str(several.one["api"].root / ".sortie.db"))
+    ran = await several.all.sortie("run", ".")
+    assert ran.code == 1
+    assert "the workflows api and docs have the same database" in ran.err
+
+    several.one["docs"].write_workflow(
+        workspace={"root": str(several.one["api"].workspaces / "below")}
+    )
+    ran = await several.all.sortie("run", ".")
+    assert ran.code == 1
+    assert "the workspace roots of api and docs overlap" in ran.err
+
+    other = several.all.root / "more" / "api"
+    other.mkdir(parents=True)
+    (other / "WORKFLOW.md").write_text(several.one["api"].workflow.read_text())
+    ran = await several.all.sortie("run", "api/WORKFLOW.md", "more/api/WORKFLOW.md")
+    assert ran.code == 1
+    assert "are both named api" in ran.err
+
+
+async def test_a_locked_database_is_waited_for(several: Several, start: Start) -> None:
+    """A workflow that another daemon has is broken, and the others run; a reload tries it again."""
+    async with start("docs/WORKFLOW.md") as alone:
+        await alone.line("daemon.started")
+        async with start(".") as daemon:
+            broken = await until_status(daemon, "docs", "broken")
+            assert "is in use by another daemon" in broken["errors"][0]
+            await until_status(daemon, "api", "running")
+            alone.signal(signal.SIGTERM)
+            await alone.exit_code()
+            daemon.signal(signal.SIGHUP)
+            await until_status(daemon, "docs", "running")
+
+
+async def test_it_leaves_when_all_are_idle(several: Several) -> None:
+    """With --exit-when-idle the process ends with the last of its workflows, and says what is
+    left."""
+    several.add_issues(1, "delay=0")
+    ran = await several.all.sortie("run", ".", "--port", "0", "--exit-when-idle", within=90.0)
+    assert ran.code == 0
+    assert several.handed_off() == 3
+
+    several.one["web"].workflow.write_text("no front matter")
+    ran = await several.all.sortie("run", "api/WORKFLOW.md", "web/WORKFLOW.md", "--exit-when-idle")
+    assert ran.code == 3
+    assert os.path.basename(several.one["web"].root) in ran.err
