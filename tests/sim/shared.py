@@ -28,7 +28,7 @@ from sortie.scheduler.allocator import Allocator, SlotMember
 from sortie.scheduler.grants import SlotGrant
 
 HOURS = 24
-LOOK_EVERY = 5.0
+LOOK_EVERY = 10.0
 """Seconds between two looks of the allocator."""
 
 LONGEST_RUN = 900.0
@@ -36,6 +36,7 @@ POLL = 30.0
 SLACK = 10.0
 """Seconds for answers and grants on their way."""
 
+MOST_WAITING = 20
 HEAVIEST = 3
 NAMES = ("api", "docs", "web")
 
@@ -272,7 +273,9 @@ class SharedDay:
     def _demand(self) -> None:
         """Let somebody write issues: a few, or a heap of them."""
         team = self.teams[self.dice.choice(NAMES)]
-        for _ in range(self.dice.choice([1, 2, 5, 30])):
+        if sum(issue.state == "todo" for issue in team.issues.values()) > MOST_WAITING:
+            return
+        for _ in range(self.dice.choice([1, 2, 5, 20])):
             name = IssueId(f"{team.name}-{next(self._names)}")
             team.issues[name] = Issue(id=name, identifier=name.upper(), title="Do", state="todo")
 
