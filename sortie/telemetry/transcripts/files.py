@@ -4,9 +4,7 @@ A file is a row of gzip members that any gzip program reads. An extra field in t
 (RFC 1952, 2.3.1.1) says how long the member is, the number of its first line, how many lines there
 are, how long they are unpacked, and whether they are the last ones.
 
-Rule 1: directory and files are for their owner alone, and no link is followed in place of them.
-Rule 2: a file is named by its run's id and nothing else.
-Rule 3: no descriptor stays open: a daemon may have a thousand runs.
+Rule: a file is named by its run's id and nothing else.
 """
 
 from __future__ import annotations
@@ -14,11 +12,9 @@ from __future__ import annotations
 import errno
 import os
 import re
-import stat
 import struct
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 
 from msgspec import Struct
 
@@ -26,8 +22,8 @@ from sortie.model import RunId
 
 _RUN_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _SUFFIX = ".jsonl.gz"
-_FRESH_SUFFIX = ".new"
-_OPEN_FLAGS = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+OURS = re.compile(_RUN_ID.pattern + re.escape(_SUFFIX))
+"""The names of transcripts."""
 
 
 def directory_of(db_path: str) -> str:
@@ -40,137 +36,11 @@ def is_run_id(text: str) -> bool:
     return _RUN_ID.fullmatch(text) is not None
 
 
-class StoredTranscript(Struct, frozen=True, kw_only=True):
-    """A file; ``changed_at`` is Unix seconds."""
-
-    run_id: RunId
-    size: int
-    changed_at: float
-
-
-class TranscriptDirectory:
-    """An open directory of transcripts; all methods block, and raise OSError."""
-
-    def __init__(self, fd: int) -> None:
-        self._fd = fd
-
-    def read(self, run_id: RunId) -> int:
-        """Return a descriptor of a run's file, for the caller to close."""
-        return self._open(_name(run_id), os.O_RDONLY)
-
-    def append(self, run_id: RunId, data: bytes, size: int) -> None:
-        """Write data at ``size``, the end of a run's file, which is made where it is not there.
-
-        Anything after ``size`` is the rest of a write that failed. Where this write fails, the file
-        is cut to its old length, if possible.
-        """
-        fd = self._open(_name(run_id), os.O_RDWR | os.O_CREAT)
-        try:
-            if os.fstat(fd).st_size < size:
-                raise OSError(errno.ESTALE, "somebody has made it shorter")
-            os.ftruncate(fd, size)
-            _write_all(fd, data, size)
-        finally:
-            os.close(fd)
-
-    def replace(self, run_id: RunId, parts: Iterator[bytes]) -> int:
-        """Replace the content of a run's file; return its new length."""
-        fresh = _name(run_id) + _FRESH_SUFFIX
-        with suppress(FileNotFoundError):
-            os.unlink(fresh, dir_fd=self._fd)
-        fd = self._open(fresh, os.O_RDWR | os.O_CREAT | os.O_EXCL)
-        try:
-            size = 0
-            for part in parts:
-                _write_all(fd, part, size)
-                size += len(part)
-            os.rename(fresh, _name(run_id), src_dir_fd=self._fd, dst_dir_fd=self._fd)
-        except OSError:
-            with suppress(OSError):
-                os.unlink(fresh, dir_fd=self._fd)
-            raise
-        finally:
-            os.close(fd)
-        return size
-
-    def remove(self, run_id: RunId) -> None:
-        """Delete a run's file; it may be gone already."""
-        with suppress(FileNotFoundError):
-            os.unlink(_name(run_id), dir_fd=self._fd)
-
-    def stored(self) -> Iterator[StoredTranscript]:
-        """Return all transcripts, and delete what a crash left half made."""
-        with os.scandir(self._fd) as found:
-            names = [entry.name for entry in found]
-        for name in names:
-            run_id = name.removesuffix(_FRESH_SUFFIX).removesuffix(_SUFFIX)
-            if not is_run_id(run_id) or not name.startswith(run_id + _SUFFIX):
-                continue
-            with suppress(FileNotFoundError):
-                if name.endswith(_FRESH_SUFFIX):
-                    os.unlink(name, dir_fd=self._fd)
-                    continue
-                about = os.stat(name, dir_fd=self._fd, follow_symlinks=False)
-                yield StoredTranscript(
-                    run_id=RunId(run_id), size=about.st_size, changed_at=about.st_mtime
-                )
-
-    def free(self) -> tuple[int, int]:
-        """Return how many bytes the file system has left, and how many it has."""
-        about = os.fstatvfs(self._fd)
-        return about.f_bavail * about.f_frsize, about.f_blocks * about.f_frsize
-
-    def _open(self, name: str, access: int) -> int:
-        fd = os.open(name, access | _OPEN_FLAGS, 0o600, dir_fd=self._fd)
-        about = os.fstat(fd)
-        if stat.S_ISREG(about.st_mode) and about.st_nlink == 1:
-            return fd
-        os.close(fd)
-        raise OSError(errno.EPERM, "it is no file of ours")
-
-
-@contextmanager
-def opened(path: str, *, make: bool = False) -> Iterator[TranscriptDirectory]:
-    """Open a directory of transcripts; ``make`` makes it, and closes it to others.
-
-    Raises OSError, also for a link in its place and for another user's directory.
-    """
-    if make:
-        with suppress(FileExistsError):
-            os.mkdir(path, 0o700)
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
-        if make:
-            _claim(fd)
-        yield TranscriptDirectory(fd)
-    finally:
-        os.close(fd)
-
-
-def _claim(fd: int) -> None:
-    about = os.fstat(fd)
-    if about.st_uid != os.geteuid():
-        raise OSError(errno.EPERM, "it belongs to another user")
-    if stat.S_IMODE(about.st_mode) & 0o077:
-        os.fchmod(fd, 0o700)
-
-
-def _name(run_id: RunId) -> str:
+def name_of(run_id: RunId) -> str:
+    """Return the name of a run's file. Raises OSError where no run has such an id."""
     if not is_run_id(run_id):
         raise OSError(errno.EINVAL, "no run has such an id")
     return run_id + _SUFFIX
-
-
-def _write_all(fd: int, data: bytes, offset: int) -> None:
-    rest, at = memoryview(data), offset
-    try:
-        while rest:
-            count = os.pwrite(fd, rest, at)
-            rest, at = rest[count:], at + count
-    except OSError:
-        with suppress(OSError):
-            os.ftruncate(fd, offset)
-        raise
 
 
 LARGEST_MEMBER = 8 << 20

@@ -9,8 +9,9 @@ from contextlib import contextmanager
 from msgspec import Struct
 
 from sortie.model import RunId
+from sortie.telemetry.private_directory import opened
 from sortie.telemetry.transcripts.entries import TranscriptLine, decoded
-from sortie.telemetry.transcripts.files import members, opened, unpacked
+from sortie.telemetry.transcripts.files import members, name_of, unpacked
 
 PAGE_BYTES = 4 << 20
 """Characters of text after which a page ends, whatever limit was asked for."""
@@ -49,7 +50,7 @@ def read_last(path: str, run_id: RunId, limit: int) -> TranscriptPage:
 @contextmanager
 def _open(path: str, run_id: RunId) -> Iterator[int]:
     with opened(path) as directory:
-        fd = directory.read(run_id)
+        fd = directory.read(name_of(run_id))
     try:
         yield fd
     finally:

@@ -19,16 +19,11 @@ from msgspec import Struct
 from sortie.model import RunId
 from sortie.resources import Shortage, run_in_thread, shortage_behind
 from sortie.telemetry import Publish, facts
+from sortie.telemetry.private_directory import Forgotten, forget
+from sortie.telemetry.transcripts.files import OURS, name_of
 from sortie.telemetry.transcripts.reader import TranscriptPage, read_last, read_page
 from sortie.telemetry.transcripts.sink import TranscriptSink
-from sortie.telemetry.transcripts.writing import (
-    Forgotten,
-    Unwritten,
-    Written,
-    cleaner,
-    forget,
-    write,
-)
+from sortie.telemetry.transcripts.writing import Unwritten, Written, cleaner, write
 
 SHORTEST_SLEEP, LONGEST_SLEEP = 2.0, 10.0
 """Seconds from one pass to the next: a hundred times as long as it took, within these."""
@@ -168,9 +163,9 @@ class TranscriptWriter:
         before = self._wall() - days * _SECONDS_OF_DAY if days else -math.inf
         try:
             async with self._one_pass:
-                live = frozenset(self._sink.live())
+                live = frozenset(map(name_of, self._sink.live()))
                 done: Forgotten = await run_in_thread(
-                    forget, self._path, live, before, self._limits.max_bytes
+                    forget, self._path, OURS, live, before, self._limits.max_bytes
                 )
         except (OSError, Shortage, MemoryError) as exc:
             error = getattr(exc, "strerror", None) or str(exc)

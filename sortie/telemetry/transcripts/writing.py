@@ -1,8 +1,7 @@
-"""The work of the writer's thread: clean, compress and append, shorten, and forget."""
+"""The work of the writer's thread: clean, compress and append, and shorten."""
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import pairwise
@@ -12,12 +11,12 @@ from msgspec import Struct
 from sortie.model import RunId
 from sortie.model.secrets import redactor
 from sortie.model.texts import CONTROL, cut
+from sortie.telemetry.private_directory import PrivateDirectory, opened, words_of
 from sortie.telemetry.transcripts.entries import Kind, TranscriptEntry, encoded
 from sortie.telemetry.transcripts.files import (
     Member,
-    TranscriptDirectory,
     members,
-    opened,
+    name_of,
     packed,
 )
 from sortie.telemetry.transcripts.sink import FilePosition
@@ -32,10 +31,6 @@ _TELLING_LINE = 16  # characters of a line that gives a secret of several lines 
 
 WRITTEN_BLOCK = 256 * 1024
 """Bytes that go into one member, about: the more, the smaller they get; a reader unpacks all."""
-
-_DISK_RESERVE = 64 << 20
-_RESERVED_FRACTION = 20  # a twentieth of a small disk
-_KEPT_SHARE = 0.95  # so that not every new line forgets a run
 
 SMALLEST_LIMIT = 64 * 1024
 """Bytes that a transcript may have in any case."""
@@ -72,7 +67,7 @@ def write(path: str, jobs: Sequence[Unwritten], clean: Clean, max_bytes: int) ->
     error, grown = None, 0
     try:
         with opened(path, make=True) as directory:
-            _require_room(directory)
+            directory.require_room()
             for job in jobs:
                 try:
                     begun = job.place or _look(directory, job.run_id)
@@ -80,50 +75,19 @@ def write(path: str, jobs: Sequence[Unwritten], clean: Clean, max_bytes: int) ->
                     place = _shorten(directory, job, place, _limit_of(max_bytes))
                 except OSError as exc:
                     places.append(None)
-                    error = error or _words(exc)
+                    error = error or words_of(exc)
                 else:
                     places.append(place)
                     grown += place.size - (job.place.size if job.place else 0)
     except OSError as exc:
-        error = _words(exc)
+        error = words_of(exc)
     return Written([*places, *[None] * (len(jobs) - len(places))], error, grown)
 
 
-class Forgotten(Struct, frozen=True):
-    """How many transcripts are gone, and how many bytes are left."""
-
-    count: int
-    left: int
-
-
-def forget(path: str, live: Collection[RunId], before: float, max_bytes: int) -> Forgotten:
-    """Delete the transcripts of runs that ended before a time (Unix seconds), and then the oldest
-    ones while all together are too large; none of a live run. Raises OSError."""
-    try:
-        with opened(path) as directory:
-            found = sorted(directory.stored(), key=lambda each: each.changed_at)
-            left, count = sum(each.size for each in found), 0
-            room = max_bytes if left <= max_bytes else int(max_bytes * _KEPT_SHARE)
-            for each in found:
-                if each.run_id not in live and (each.changed_at < before or left > room):
-                    directory.remove(each.run_id)
-                    left, count = left - each.size, count + 1
-            return Forgotten(count, left)
-    except FileNotFoundError:
-        return Forgotten(0, 0)
-
-
-def _require_room(directory: TranscriptDirectory) -> None:
-    """Leave the last of a disk to the database beside. Raises OSError."""
-    free, size = directory.free()
-    if free < min(_DISK_RESERVE, size // _RESERVED_FRACTION):
-        raise OSError(errno.ENOSPC, f"only {free >> 10} KiB are left on its disk")
-
-
-def _look(directory: TranscriptDirectory, run_id: RunId) -> FilePosition:
+def _look(directory: PrivateDirectory, run_id: RunId) -> FilePosition:
     """Return where a file continues that an earlier life may have begun."""
     try:
-        fd = directory.read(run_id)
+        fd = directory.read(name_of(run_id))
     except FileNotFoundError:
         return FilePosition(0, 1)
     try:
@@ -134,14 +98,14 @@ def _look(directory: TranscriptDirectory, run_id: RunId) -> FilePosition:
 
 
 def _append(
-    directory: TranscriptDirectory, job: Unwritten, begun: FilePosition, clean: Clean
+    directory: PrivateDirectory, job: Unwritten, begun: FilePosition, clean: Clean
 ) -> FilePosition:
     line, parts = begun.line, list[bytes]()
     for payload, lines, ends in _blocks(job.entries, begun.line, clean):
         parts.append(packed(payload, line, lines, ends=ends))
         line += lines
     data = b"".join(parts)
-    directory.append(job.run_id, data, begun.size)
+    directory.append(name_of(job.run_id), data, begun.size)
     return FilePosition(begun.size + len(data), line)
 
 
@@ -164,20 +128,16 @@ def _blocks(
 
 
 def _shorten(
-    directory: TranscriptDirectory, job: Unwritten, place: FilePosition, limit: int
+    directory: PrivateDirectory, job: Unwritten, place: FilePosition, limit: int
 ) -> FilePosition:
     if place.size <= limit:
         return place
-    fd = directory.read(job.run_id)
+    fd = directory.read(name_of(job.run_id))
     try:
-        size = directory.replace(job.run_id, _shortened(fd, limit, job.entries[-1].at))
+        size = directory.replace(name_of(job.run_id), _shortened(fd, limit, job.entries[-1].at))
     finally:
         os.close(fd)
     return FilePosition(size, place.line)
-
-
-def _words(error: OSError) -> str:
-    return error.strerror or str(error)
 
 
 def cleaner(secrets: Collection[str]) -> Clean:
