@@ -18,6 +18,7 @@ from pydantic import (
 )
 
 from sortie.config.block import Block
+from sortie.config.journal import JournalSettings
 from sortie.config.reactions import ReactionsSettings
 from sortie.config.references import Lookup
 from sortie.config.rules import Conditions, StageSettings
@@ -288,6 +289,7 @@ class Settings(Block):
     server: ServerSettings = ServerSettings()
     logging: LoggingSettings = LoggingSettings()
     history: HistorySettings = HistorySettings()
+    journal: JournalSettings = JournalSettings()
     budget: BudgetSettings = BudgetSettings()
     token_rates: Rates = Frozen()
     db_path: PathText

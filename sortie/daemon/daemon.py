@@ -16,6 +16,7 @@ from sortie.daemon.daemon_process import DaemonProcess
 from sortie.daemon.daemon_view import DaemonView
 from sortie.daemon.day_clock import keep_days
 from sortie.daemon.endpoint_file import EndpointFile, endpoint_of_this_process
+from sortie.daemon.event_log import DaemonEventLog
 from sortie.daemon.history_limit import prune_history
 from sortie.daemon.known_secrets import KnownSecrets
 from sortie.daemon.last_failures import LastFailures, recorded_failures
@@ -73,6 +74,7 @@ class Daemon:
         self._live_runs = LiveRuns(utc_now)
         self._activity = RecentActivity(utc_now)
         self._transcripts = RunTranscripts(workflow.settings, self._publish)
+        self._event_log = DaemonEventLog(workflow.settings, self._publish)
         secrets = known_secrets(workflow.settings, options.environ, process.token)
         self._secrets = KnownSecrets(secrets)
         self._secrets.tell(self._transcripts.writer.hide)
@@ -114,6 +116,7 @@ class Daemon:
             async with trio.open_nursery() as services:
                 ending = await self._process.begin(services, transports, self._live_runs)
                 services.start_soon(self._transcripts.writer.run)
+                services.start_soon(self._event_log.writer.run)
                 await self._lock_root(contexts)
                 self._publish(
                     facts.HostIsolation(
@@ -149,6 +152,7 @@ class Daemon:
             ),
             wall=time.time,
             compares=Capability.COMPARE_AND_SET in adapter.capabilities,
+            decide=self._event_log.recorder.decide,
         )
 
     async def _work(
@@ -215,6 +219,7 @@ class Daemon:
         """Let all parts go by other settings, or none. Raises SortieError where they cannot."""
         use_settings(workflow, self._tracker, contexts, orchestrator)
         self._transcripts.use(workflow.settings)
+        self._event_log.use(workflow.settings)
         self._secrets.name(known_secrets(workflow.settings, self._options.environ))
 
     async def _work_on(

@@ -27,7 +27,7 @@ from sortie.facts import AdapterCrashed, Fact
 from sortie.model import NOTHING, AgentError, Issue, SortieError
 from sortie.orchestrator.recall import recall
 from sortie.orchestrator.recovery import let_go
-from sortie.scheduler import Memory, Policy, Scheduler, policy_of, run_ids
+from sortie.scheduler import Memory, Policy, RunIds, Scheduler, policy_of
 from sortie.scheduler import events as ev
 from sortie.scheduler.claims import Claim, Rechecking, Running
 from sortie.scheduler.timing import order_key
@@ -79,7 +79,7 @@ def verdicts_on(
     ``fault`` forbids every start, ``hindrance`` says why no agent could be launched; see Readiness.
     """
     scheduler = Scheduler(
-        policy, now=0.0, new_run_id=run_ids(UUID(int=0)), memory=memory, epoch=time.time()
+        policy, now=0.0, new_run_id=RunIds(UUID(int=0)), memory=memory, epoch=time.time()
     )
     scheduler.handle(ev.TimePassed(), 0.0)
     scheduler.handle(ev.CandidatesFetched(issues, hindrance), 0.0)

@@ -12,7 +12,7 @@ from sortie.daemon.run_contexts import RunContexts, has_program
 from sortie.model import LOCAL
 from sortie.orchestrator import Orchestrator, OrchestratorContext
 from sortie.orchestrator.recovery import Recovery, recover
-from sortie.scheduler import Memory, Scheduler, policy_of, run_ids
+from sortie.scheduler import Memory, RunIds, Scheduler, policy_of
 from sortie.scheduler.grants import SlotGrant
 from sortie.store import Store
 from sortie.telemetry import Publish
@@ -48,7 +48,7 @@ def make_orchestrator(
     scheduler = Scheduler(
         policy_of(settings),
         now=trio.current_time(),
-        new_run_id=run_ids(uuid4()),
+        new_run_id=RunIds(uuid4()),
         memory=memory,
         epoch=time.time() - trio.current_time(),
         grant=grant,

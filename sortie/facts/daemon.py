@@ -174,6 +174,41 @@ class TranscriptsForgotten(Fact, frozen=True, kw_only=True):
     bytes: int
 
 
+@fact("event_log.gap", "warning")
+class EventLogGap(Fact, frozen=True, kw_only=True):
+    """So many events are missing in the event log: there was no room for them, or no segment."""
+
+    events: int
+
+
+@fact("event_log.failed", "warning")
+class EventLogFailed(Fact, frozen=True, kw_only=True):
+    """Events could not be written or old ones deleted; the work goes on."""
+
+    path: str
+    error: str
+
+    def log_lines(self, failures: RecurringFailures, /) -> Iterable[LogLine]:
+        logged = line(self.level, self.event, path=self.path, error=self.error)
+        return [failures.count("event_log", logged, self.error)]
+
+
+@fact("event_log.recovered", "info")
+class EventLogRecovered(Fact, frozen=True, kw_only=True):
+    """Events are being written again, after some could not be."""
+
+    def log_lines(self, failures: RecurringFailures, /) -> Iterable[LogLine]:
+        return failures.end("event_log", line(self.level, self.event))
+
+
+@fact("event_log.pruned", "info")
+class EventLogForgotten(Fact, frozen=True, kw_only=True):
+    """So many segments were too old, or all together too large; ``bytes`` are left."""
+
+    count: int
+    bytes: int
+
+
 @fact("workflow.reloaded", "info")
 class WorkflowReloaded(Fact, frozen=True, kw_only=True):
     """WORKFLOW.md changed. ``errors`` is empty where it is valid; ``needs_restart`` names the

@@ -163,7 +163,7 @@ class Finish(StrEnum):
     BLOCKED = "blocked"  # the agent cannot go on without a person
 
 
-class Finished(Struct, frozen=True, kw_only=True):
+class Finished(Struct, frozen=True, kw_only=True, tag=True):
     """The run came to its own end; ``reason`` is why the agent asks for a person, "" where it has
     not said so in its status file."""
 
@@ -171,7 +171,7 @@ class Finished(Struct, frozen=True, kw_only=True):
     reason: str = ""
 
 
-class Failed(Struct, frozen=True, kw_only=True):
+class Failed(Struct, frozen=True, kw_only=True, tag=True):
     """The run failed; ``status`` is FAILED, TIMED_OUT, STALLED or CANCELLED.
 
     ``unreached``: its host could not be used before an agent had run there. ``adrift``: its
@@ -191,7 +191,7 @@ class Failed(Struct, frozen=True, kw_only=True):
     resets_at: datetime | None = None
 
 
-class Stopped(Struct, frozen=True, kw_only=True):
+class Stopped(Struct, frozen=True, kw_only=True, tag=True):
     """The run was stopped because the scheduler asked for it; ``completed`` tells that its last
     turn had succeeded by then."""
 

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from msgspec import Struct, field
 
+from sortie.scheduler import Decision, Event, Scheduler
 from sortie.store import Store
 from sortie.telemetry import Publish
 from sortie.trackers import Tracker
@@ -33,6 +34,7 @@ class OrchestratorContext(Struct, frozen=True, kw_only=True):
     level, by the settings in force. ``preflight``
     is made before each poll. ``wall`` returns Unix seconds. ``compares``: the tracker itself moves
     an issue only if it is still in the expected state (COMPARE_AND_SET).
+    ``decide`` has the scheduler handle an event.
     """
 
     store: Store
@@ -42,3 +44,4 @@ class OrchestratorContext(Struct, frozen=True, kw_only=True):
     preflight: Callable[[], Awaitable[Readiness]]
     wall: Callable[[], float]
     compares: bool = False
+    decide: Callable[[Scheduler, Event, float], list[Decision]] = Scheduler.handle

@@ -238,7 +238,7 @@ class Orchestrator:
     async def _decide(self, event: Event) -> list[Decision]:
         """Have the scheduler decide; a crash of it is put on record and ends the daemon."""
         try:
-            return self._scheduler.handle(event, trio.current_time())
+            return self._context.decide(self._scheduler, event, trio.current_time())
         except Exception:
             await self._record_crash(self._scheduler.in_hand)
             raise

@@ -4,11 +4,12 @@ Nothing in this package performs I/O, reads a clock, draws a random number or im
 """
 
 from sortie.scheduler.candidates import GateVerdict
+from sortie.scheduler.checkpoint import Checkpoint
 from sortie.scheduler.core import Scheduler
 from sortie.scheduler.decisions import Decision, Effect, Note
 from sortie.scheduler.events import Event
 from sortie.scheduler.explanation import Explanation
-from sortie.scheduler.identifiers import run_ids
+from sortie.scheduler.identifiers import RunIds
 from sortie.scheduler.memory import Memory
 from sortie.scheduler.policy import Policy, policy_of
 from sortie.scheduler.records import Record
@@ -16,6 +17,7 @@ from sortie.scheduler.snapshot import Backlog, Snapshot
 
 __all__ = [
     "Backlog",
+    "Checkpoint",
     "Decision",
     "Effect",
     "Event",
@@ -24,9 +26,9 @@ __all__ = [
     "Note",
     "Policy",
     "Record",
+    "RunIds",
     "Scheduler",
     "Snapshot",
     "GateVerdict",
     "policy_of",
-    "run_ids",
 ]

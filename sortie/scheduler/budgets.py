@@ -91,7 +91,7 @@ RECORD_INTERVAL = 5.0
 """Seconds within which a run's spending is recorded once; a crash loses no more than that."""
 
 
-class _RunSpending(Struct, frozen=True, kw_only=True):
+class RunSpending(Struct, frozen=True, kw_only=True):
     spent: Spending = NOTHING
     recorded: Spending = NOTHING
     recorded_at: float | None = None
@@ -103,7 +103,7 @@ class Ledger:
     def __init__(self, issues: Mapping[IssueId, Spending], today: Spending) -> None:
         self.issues = dict(issues)
         self.today = today
-        self._runs: dict[RunId, _RunSpending] = {}
+        self._runs: dict[RunId, RunSpending] = {}
 
     def of_issue(self, issue_id: IssueId) -> Spending:
         """Return what counts against an issue's limits."""
@@ -111,7 +111,7 @@ class Ledger:
 
     def tell(self, run_id: RunId, issue_id: IssueId, spent: Spending) -> None:
         """Take in what a run has used since it began."""
-        run = self._runs.get(run_id, _RunSpending())
+        run = self._runs.get(run_id, RunSpending())
         more = spent - run.spent
         if (known := run.spent + more) == run.spent:
             return
@@ -143,6 +143,6 @@ class Ledger:
         """Forget what an issue has used; tell whether anything was known."""
         return self.issues.pop(issue_id, None) is not None
 
-    def _recorded(self, run_id: RunId, run: _RunSpending, now: float) -> RecordSpending:
+    def _recorded(self, run_id: RunId, run: RunSpending, now: float) -> RecordSpending:
         self._runs[run_id] = replace(run, recorded=run.spent, recorded_at=now)
         return RecordSpending(run_id=run_id, spent=run.spent)

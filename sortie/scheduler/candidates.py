@@ -79,7 +79,7 @@ class CandidateQueue(Mapping[IssueId, Candidate]):
     ) -> None:
         """Replace the candidates by the issues of a poll, without those in ``left_out``.
 
-        ``candidate`` finds the place of an issue that is not the same object as before.
+        ``candidate`` finds the place of an issue that is not as it was before.
         """
         if self._polled == (issues, left_out):
             return
@@ -87,7 +87,7 @@ class CandidateQueue(Mapping[IssueId, Candidate]):
         before, self._all = self._all, {}
         for issue_id, issue in polled.items():
             known = before.get(issue_id)
-            if known is None or known.issue is not issue:
+            if known is None or (known.issue is not issue and known.issue != issue):
                 known = candidate(issue)
                 self.unfit.pop(issue_id, None)
             self._all[issue_id] = known
@@ -127,6 +127,11 @@ class CandidateQueue(Mapping[IssueId, Candidate]):
         self.unfit.update(unfit)
         for issue_id in unfit:
             del self._open[issue_id]
+
+    def forget_verdicts(self) -> None:
+        """Judge all candidates anew, also where the next poll finds the same."""
+        self.reopen()
+        self._polled = None
 
     def reopen(self) -> None:
         """Put all unfit candidates back into the queue: the settings have changed."""

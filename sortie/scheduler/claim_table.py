@@ -79,6 +79,13 @@ def share_of_claim(claim: Claim | None) -> Share | None:
             return None
 
 
+class ClaimOrder(Struct, frozen=True):
+    """The order of the indexes: of the claims of each kind, and of the runs."""
+
+    kinds: tuple[IssueId, ...]
+    runs: tuple[RunId, ...]
+
+
 _C = TypeVar("_C", bound=Claim)
 
 
@@ -158,6 +165,20 @@ class ClaimTable(MutableMapping[IssueId, Claim]):
     def in_order(self, ids: Collection[IssueId]) -> list[IssueId]:
         """Return those of the ids that are claimed, in the order in which they were."""
         return [i for i in self._claims if i in ids] if ids else []
+
+    def order(self) -> ClaimOrder:
+        """Return the order in which the indexes list the claims."""
+        kinds = sorted(self._by_kind, key=lambda kind: kind.__name__)
+        listed = tuple(issue_id for kind in kinds for issue_id in self._by_kind[kind])
+        return ClaimOrder(listed, tuple(self._runs))
+
+    def put_in_order(self, order: ClaimOrder) -> None:
+        """Have the indexes list the same claims in this order."""
+        for issue_id in order.kinds:
+            of_kind = self._by_kind[type(self._claims[issue_id])]
+            of_kind[issue_id] = of_kind.pop(issue_id)
+        for run_id in order.runs:
+            self._runs[run_id] = self._runs.pop(run_id)
 
     def __setitem__(self, issue_id: IssueId, claim: Claim) -> None:
         if issue_id in self._claims:

@@ -25,7 +25,7 @@ from sortie.model import (
 )
 
 
-class _Base(Struct, frozen=True, kw_only=True):
+class _Base(Struct, frozen=True, kw_only=True, tag=True):
     issue: Issue
     last_request: int = 0
     missing_since: float | None = None

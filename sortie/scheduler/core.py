@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import assert_never
+from typing import Self, assert_never
 
 from msgspec.structs import replace
 
 from sortie import facts
-from sortie.model import Issue, IssueId, KnownWorkspace, RunId
+from sortie.model import Issue, IssueId, KnownWorkspace
 from sortie.scheduler import events as ev
 from sortie.scheduler.budgets import Ledger
 from sortie.scheduler.candidates import GateVerdict
+from sortie.scheduler.checkpoint import Checkpoint, checkpoint_of, state_of
 from sortie.scheduler.claims import Cleaning, Departure, HandingOff, Held, Running, Waiting
 from sortie.scheduler.clean_ups import clean_again, cleaned, drop_reopened
 from sortie.scheduler.commands import OperatorEvent, obey_operator
@@ -26,6 +26,7 @@ from sortie.scheduler.gates import explain
 from sortie.scheduler.grants import SlotGrant, SlotUse
 from sortie.scheduler.handoffs import handoff_answered
 from sortie.scheduler.holds import program_appeared
+from sortie.scheduler.identifiers import RunIds
 from sortie.scheduler.memory import Memory
 from sortie.scheduler.merging import merge_tried
 from sortie.scheduler.policy import Policy
@@ -64,7 +65,7 @@ class Scheduler:
         policy: Policy,
         *,
         now: float,
-        new_run_id: Callable[[], RunId],
+        new_run_id: RunIds,
         memory: Memory | None = None,
         epoch: float = 0.0,
         grant: SlotGrant | None = None,
@@ -103,6 +104,17 @@ class Scheduler:
             self._state.watches[issue.id] = watched
         for issue_id in (*self._state.claims, *self._state.watches) if policy.rules else ():
             self._state.rules.setdefault(issue_id, "")  # claimed when there were no rules
+
+    @classmethod
+    def restored(cls, checkpoint: Checkpoint) -> Self:
+        """Return a scheduler that decides from here on as the one did that was pictured."""
+        scheduler = cls.__new__(cls)
+        scheduler._state = state_of(checkpoint)
+        return scheduler
+
+    def checkpoint(self) -> Checkpoint:
+        """Return a whole picture of the state, between two events."""
+        return checkpoint_of(self._state)
 
     @property
     def drained(self) -> bool:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from uuid import UUID, uuid5
+
+from msgspec import Struct
 
 from sortie.model import RunId
 
 
-def run_ids(life: UUID) -> Callable[[], RunId]:
-    """Return a source of run ids that are unique as long as ``life`` is."""
-    count = 0
+class RunIds(Struct):
+    """A source of run ids that are unique as long as ``life`` is; ``count`` of them were taken."""
 
-    def new() -> RunId:
-        nonlocal count
-        count += 1
-        return RunId(str(uuid5(life, str(count))))
+    life: UUID
+    count: int = 0
 
-    return new
+    def __call__(self) -> RunId:
+        """Return a new id."""
+        self.count += 1
+        return RunId(str(uuid5(self.life, str(self.count))))

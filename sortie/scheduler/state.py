@@ -6,7 +6,7 @@ Rule 2: what must survive a restart changes together with the record that says s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from msgspec.structs import replace
@@ -19,7 +19,6 @@ from sortie.model import (
     HoldReason,
     Issue,
     IssueId,
-    RunId,
     StopReason,
     Streak,
     Trigger,
@@ -43,6 +42,7 @@ from sortie.scheduler.claims import (
 from sortie.scheduler.decisions import Decision, HandOff, StopWorker
 from sortie.scheduler.grants import SlotGrant
 from sortie.scheduler.hosts import Hosts
+from sortie.scheduler.identifiers import RunIds
 from sortie.scheduler.policy import Policy
 from sortie.scheduler.rule_choice import first_match
 from sortie.scheduler.timing import NO_SLOT, order_key
@@ -70,7 +70,7 @@ class SchedulerState:
     """
 
     policy: Policy
-    new_run_id: Callable[[], RunId]
+    new_run_id: RunIds
     epoch: float
     poll_at: float
     reconcile_at: float
@@ -207,7 +207,8 @@ class SchedulerState:
 
     def forget_rules(self) -> None:
         """Let a rule be chosen anew for the issues that are neither claimed nor watched."""
-        for issue_id in self.rules.keys() - self.claims.keys() - self.watches.keys():
+        gone = [i for i in self.rules if i not in self.claims and i not in self.watches]
+        for issue_id in gone:
             del self.rules[issue_id]
             self.out.append(rec.ForgetRule(issue_id=issue_id))
 

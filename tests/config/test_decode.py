@@ -124,6 +124,7 @@ def test_defaults_are_those_of_the_contract() -> None:
         "server": {"host": "127.0.0.1", "port": 7678, "auth_token": None},
         "logging": {"level": "info", "format": "text"},
         "history": {"keep_days": 30, "max_bytes": 1 << 30},
+        "journal": {"keep_days": 7, "max_bytes": 256 << 20},
         "budget": {"daily_credits": 0.0, "daily_cost_usd": 0.0, "timezone": "UTC"},
         "token_rates": {},
         "db_path": "/srv/.sortie.db",
@@ -224,8 +225,9 @@ def test_a_key_without_a_value_has_its_default() -> None:
 
 
 UNKNOWN_TOP = (
-    "known: agent, board, budget, db_path, file, forge, history, hooks, isolation, logging, "
-    "polling, reactions, repository, robot, rules, self_review, server, share, token_rates, "
+    "known: agent, board, budget, db_path, file, forge, history, hooks, isolation, journal, "
+    "logging, polling, reactions, repository, robot, rules, self_review, server, share, "
+    "token_rates, "
     "tracker, verify, worker, workspace"
 )
 

@@ -17,7 +17,7 @@ from sortie.orchestrator import Orchestrator, OrchestratorContext
 from sortie.orchestrator.context import Readiness
 from sortie.orchestrator.guarded_tracker import GuardedTracker
 from sortie.orchestrator.recall import recall
-from sortie.scheduler import policy_of, run_ids
+from sortie.scheduler import RunIds, policy_of
 from sortie.store import HistoryRow
 from sortie.telemetry import facts
 from sortie.worker import RunContext
@@ -62,7 +62,7 @@ class World:
         self.preflight_error: Exception | None = None
         self.lives = 0
         self.scheduler = AuditedScheduler(
-            policy_of(self.settings), now=0.0, new_run_id=run_ids(UUID(int=0))
+            policy_of(self.settings), now=0.0, new_run_id=RunIds(UUID(int=0))
         ).audit()
         self._news = trio.Event()
 
@@ -101,7 +101,7 @@ class World:
         now = trio.current_time()
         memory, records = recall(recovered, policy, now=now, wall=self.wall())
         await self.store.commit(records, self.wall())
-        ids = run_ids(UUID(int=self.lives))
+        ids = RunIds(UUID(int=self.lives))
         self.scheduler = AuditedScheduler(policy, now=now, new_run_id=ids, memory=memory).audit()
         context = OrchestratorContext(
             store=self.store,

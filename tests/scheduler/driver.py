@@ -16,7 +16,7 @@ from sortie.model import (
     RunId,
     RunReport,
 )
-from sortie.scheduler import Decision, Event, Memory, Policy, Scheduler, run_ids
+from sortie.scheduler import Decision, Event, Memory, Policy, RunIds, Scheduler
 from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev
 from tests.typed import wrongly_typed
@@ -46,7 +46,7 @@ class Driver:
     def __init__(self, policy: Policy = POLICY, memory: Memory | None = None) -> None:
         self.now = 0.0
         self.tracker: dict[IssueId, Issue] = {}
-        ids = run_ids(UUID(int=1))
+        ids = RunIds(UUID(int=1))
         self.scheduler = Scheduler(policy, now=0.0, new_run_id=ids, memory=memory, epoch=EPOCH)
 
     def put(self, *issues: Issue) -> None:

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from sortie.model import HoldReason, IssueId, KnownWorkspace, RunId, RunStatus, Streak
 from sortie.orchestrator.recall import recall
-from sortie.scheduler import Decision, Event, Policy, Record, Scheduler, run_ids
+from sortie.scheduler import Decision, Event, Policy, Record, RunIds, Scheduler
 from sortie.scheduler import events as ev
 from sortie.scheduler import records as rec
 from sortie.scheduler.claims import Claim, Held
@@ -44,7 +44,7 @@ class Lives(Driver):
         )
         for record in records:
             self.disk.write(record, self.now)
-        ids = run_ids(UUID(int=self._lives))
+        ids = RunIds(UUID(int=self._lives))
         self.scheduler = Scheduler(
             self.policy, now=self.now, new_run_id=ids, memory=memory, epoch=EPOCH
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -24,6 +26,7 @@ from sortie.scheduler.dispatch import dispatch, queue
 from sortie.scheduler.explanation import Explanation, explain_issue
 from sortie.scheduler.gate_view import view_of
 from sortie.scheduler.gates import FITNESS, ROOM, closed, free_host
+from sortie.scheduler.identifiers import RunIds
 from sortie.scheduler.state import SchedulerState
 from tests.scheduler.derivation import assert_derived
 
@@ -117,7 +120,7 @@ def states(draw: st.DrawFn) -> SchedulerState:
     trouble = draw(st.sampled_from([None] * 10 + TROUBLES))
     state = SchedulerState(
         policy=draw(POLICIES),
-        new_run_id=lambda: RunId("new"),
+        new_run_id=RunIds(UUID(int=0)),
         epoch=0.0,
         poll_at=NOW,
         reconcile_at=NOW,

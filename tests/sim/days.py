@@ -147,9 +147,8 @@ class Day:
         )
 
     def _replay(self) -> None:
-        """Have the life that ends now decided over again; a quarter of the days tells as much."""
-        if self.seed % 4 == 0:
-            self.world.replay()
+        """Have the life that ends now decided over again."""
+        self.world.replay()
 
     def _some_age(self) -> datetime:
         """Return when an issue was made: years ago, or among the waits of today."""

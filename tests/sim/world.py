@@ -39,7 +39,7 @@ from sortie.model import (
     state_key,
 )
 from sortie.orchestrator.recall import recall
-from sortie.scheduler import Decision, Event, Memory, Policy, Record, Scheduler, run_ids
+from sortie.scheduler import Decision, Event, Policy, Record, RunIds, Scheduler
 from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev
 from sortie.scheduler import records as rec
@@ -58,6 +58,7 @@ from sortie.scheduler.timing import backoff
 from tests.scheduler.derivation import assert_derived
 from tests.sim.disk import Disk
 from tests.sim.freshness import Freshness
+from tests.sim.recording import RecordedLife
 from tests.sim.rests import Rests
 from tests.sim.sentences import sentences_of
 from tests.sim.serving import Serving
@@ -96,21 +97,6 @@ class Question:
     answer: Event | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Birth:
-    """What a life of the scheduler began with."""
-
-    policy: Policy
-    now: float
-    life: int
-    memory: Memory
-
-    def scheduler(self) -> Scheduler:
-        """Build the scheduler of this life."""
-        ids = run_ids(UUID(int=self.life))
-        return Scheduler(self.policy, now=self.now, new_run_id=ids, memory=self.memory, epoch=EPOCH)
-
-
 @dataclass(slots=True)
 class World:
     """Everything outside the scheduler."""
@@ -126,7 +112,10 @@ class World:
     reached: Counter[object] = field(default_factory=Counter)
     sessions: dict[str, tuple[IssueId, str, str, str, int]] = field(default_factory=dict)
     births: Counter[tuple[str, str]] = field(default_factory=Counter)
-    log: list[tuple[float, Event, list[Decision]]] = field(default_factory=list)
+    recorded: RecordedLife = field(init=False)
+    born_at: float = 0.0
+    told: Event = field(default_factory=ev.TimePassed)
+    events: int = 0
     expected_attempt: dict[IssueId, int] = field(default_factory=dict)
     not_before: dict[IssueId, float] = field(default_factory=dict)
     tries: dict[IssueId, int] = field(default_factory=dict)
@@ -139,7 +128,6 @@ class World:
     said: set[str] = field(default_factory=set)
     _checked: tuple[int, int] = (0, 0)
     scheduler: Scheduler = field(init=False)
-    birth: Birth = field(init=False)
     days: int = 0
     limits: LimitsInForce = field(default_factory=LimitsInForce)
     spent: Spent = field(default_factory=Spent)
@@ -153,7 +141,8 @@ class World:
         """Begin a life of the daemon from what is on disk."""
         self.lives += 1
         self.draining = False
-        self.log = []
+        self.born_at = self.now
+        self.recorded = RecordedLife(self.lives)
         found, wall = self.disk.recover(), EPOCH + self.now
         self.spent.boot(dict(found.spent))
         for runs in self.limits.probes.values():
@@ -161,8 +150,10 @@ class World:
         memory, records = recall(found, self.policy, now=self.now, wall=wall)
         for record in records:
             self.write(record)
-        self.birth = Birth(self.policy, self.now, self.lives, memory)
-        self.scheduler = self.birth.scheduler()
+        ids = RunIds(UUID(int=self.lives))
+        self.scheduler = Scheduler(
+            self.policy, now=self.now, new_run_id=ids, memory=memory, epoch=EPOCH
+        )
         self.freshness, self.serving = Freshness(), Serving(EPOCH)
         self.serving.remember(c for c in memory.claims if isinstance(c, Waiting))
         self.rests = Rests()
@@ -197,8 +188,8 @@ class World:
         self.draining |= isinstance(event, ev.ShutdownRequested)
         before = dict(self.scheduler._state.claims)
         self._foresee(event, before)
-        decisions = self.scheduler.handle(event, self.now)
-        self.log.append((self.now, event, decisions))
+        self.told, self.events = event, self.events + 1
+        decisions = self.recorded.decide(self.scheduler, event, self.now)
         for decision in decisions:
             if isinstance(decision, Record):
                 self.write(decision)
@@ -361,7 +352,7 @@ class World:
         if worker.turns == 0 or reason not in DEPARTED:
             return
         assert worker.left_at is not None, "stopped before its issue had left"
-        begins_another = isinstance(self.log[-1][1], ev.TurnStarted)
+        begins_another = isinstance(self.told, ev.TurnStarted)
         assert begins_another or self.now >= worker.left_at + self.policy.inactive_grace, (
             "stopped too early"
         )
@@ -627,7 +618,7 @@ class World:
 
     def check(self) -> None:
         """The invariants: what must hold after every event, whatever came before."""
-        if (news := (self.lives, len(self.log))) == self._checked:
+        if (news := (self.lives, self.events)) == self._checked:
             return
         self._checked = news
         state = self.scheduler._state
@@ -690,7 +681,7 @@ class World:
     def _check_wait(self, claim: Waiting | HandingOff) -> None:
         """See that a wait is on record as it is in memory; its time may have passed in a crash."""
         wait = self.disk.retries[claim.issue.id]
-        due_at = max(wait.due_at - EPOCH, self.birth.now)
+        due_at = max(wait.due_at - EPOCH, self.born_at)
         hastened = isinstance(claim, HandingOff) and claim.refusals and claim.due_at <= due_at
         assert hastened or abs(due_at - claim.due_at) < 1e-3, "another due time on disk"
         assert wait.streak.failures == claim.streak.failures
@@ -700,10 +691,8 @@ class World:
             assert (wait.kind, wait.trigger) == (claim.kind, claim.trigger)
 
     def replay(self) -> None:
-        """Assert that the same events at the same times give the same decisions."""
-        twin = self.birth.scheduler()
-        for now, event, decisions in self.log:
-            assert twin.handle(event, now) == decisions
+        """Assert that the life so far, as it is recorded, gives the same decisions again."""
+        self.recorded.assert_replayed(self.scheduler, self.now)
 
 
 def _runs(claim: Claim, run_id: RunId) -> bool:

@@ -81,6 +81,10 @@ FACTS: tuple[f.Fact, ...] = (
     f.AgentWroteErrors(run_id=RUN, message="no MCP", text="no MCP"),
     f.TranscriptsFailed(path="/p/.sortie.db.transcripts", error="No space left on device"),
     f.TranscriptsRecovered(),
+    f.EventLogGap(events=40),
+    f.EventLogFailed(path="/p/.sortie.db.events", error="No space left on device"),
+    f.EventLogRecovered(),
+    f.EventLogForgotten(count=2, bytes=1000),
     f.TranscriptsForgotten(count=2, bytes=1000),
     f.SessionRefused(
         run_id=RUN, error_kind=ErrorKind.RESPONSE_ERROR, error="no answer", timed_out=True

@@ -12,6 +12,7 @@ from sortie.facts import (
     AgentSpoke,
     DispatchDropped,
     ErrandFailed,
+    EventLogGap,
     Fact,
     HookCompleted,
     HttpAnswered,
@@ -70,6 +71,7 @@ COUNTERS = {
     "sortie_holds_total": ["reason"],
     "sortie_workflow_reloads_total": ["result"],
     "sortie_orphans_reaped_total": ["where"],
+    "sortie_event_log_missing_events_total": [],
     "sortie_http_requests_total": ["route", "status"],
 }
 HISTOGRAMS = {
@@ -271,6 +273,10 @@ def test_no_label_names_an_issue() -> None:
         (
             OrphansReaped(where="host", count=3),
             {"sortie_orphans_reaped_total{where=host}": 3},
+        ),
+        (
+            EventLogGap(events=40),
+            {"sortie_event_log_missing_events_total{}": 40},
         ),
         (
             HttpAnswered(route="/api/v1/state", status=403),

@@ -33,6 +33,9 @@ class DaemonMetrics:
             "Processes ended that their run had left behind.",
             where=("local", "host"),
         )
+        self.event_log_missing_events = make.counter(
+            "event_log_missing_events", "Events that are missing in the event log."
+        )
         self.http_requests = make.counter(
             "http_requests", "HTTP requests that were answered.", route=(), status=()
         )
@@ -90,6 +93,11 @@ def _(fact: facts.WorkflowReloaded, to: DaemonMetrics) -> None:
 @count.register
 def _(fact: facts.OrphansReaped, to: DaemonMetrics) -> None:
     to.orphans_reaped.labels(fact.where).inc(rise(fact.count))
+
+
+@count.register
+def _(fact: facts.EventLogGap, to: DaemonMetrics) -> None:
+    to.event_log_missing_events.inc(fact.events)
 
 
 @count.register

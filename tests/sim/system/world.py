@@ -18,10 +18,11 @@ from sortie.orchestrator import Orchestrator, OrchestratorContext
 from sortie.orchestrator.context import Readiness
 from sortie.orchestrator.guarded_tracker import GuardedTracker
 from sortie.orchestrator.recovery import Recovery, recover
-from sortie.scheduler import Decision, Memory, policy_of, run_ids
+from sortie.scheduler import Decision, Memory, RunIds, policy_of
 from sortie.worker import RunContext
 from sortie.workflow.prompts import Prompt
 from sortie.workspaces import Secrets, Workspaces
+from tests.sim.recording import RecordedLife
 from tests.sim.system.account import Account
 from tests.sim.system.agent import Moods, SimAgent
 from tests.sim.system.machine import Machine
@@ -94,6 +95,7 @@ class SimWorld:
         self.nursery = nursery
         self.wall_offset = 0.0
         self.lives = 0
+        self.recorded = RecordedLife(seed)
 
     def wall(self) -> float:
         """Return the time of day, which somebody may set."""
@@ -111,6 +113,7 @@ class SimWorld:
         """Run a daemon until ``going_on`` returns, then drain it; or until its plug is pulled."""
         self.ambush = None
         self.lives += 1
+        self.recorded = RecordedLife(self.lives)
         self.trace.note("world", f"life {self.lives} begins")
         gave_up = False
         try:
@@ -136,6 +139,8 @@ class SimWorld:
         plug.pull()
         self.trace.note("world", f"life {self.lives} is over{', killed' if killed else ''}")
         self.witnesses.life_ended(killed=killed)
+        if differs := self.recorded.replayed_otherwise():
+            self.trace.wrong(f"decided otherwise when it was replayed: {differs}")
         if not killed:
             self.witnesses.assert_swept()
 
@@ -172,7 +177,7 @@ class SimWorld:
         scheduler = WatchedScheduler(
             policy,
             now=now,
-            new_run_id=run_ids(UUID(int=self.lives)),
+            new_run_id=RunIds(UUID(int=self.lives)),
             memory=memory,
             epoch=self.wall() - now,
         )
@@ -209,6 +214,7 @@ class SimWorld:
             preflight=preflight,
             wall=self.wall,
             compares=self.compares,
+            decide=self.recorded.decide,
         )
         orchestrator = Orchestrator(scheduler, self.settings, context, due_comments=memory.comments)
         return Life(plug, transport, orchestrator, scheduler)

@@ -32,13 +32,14 @@ from sortie.model.pull_requests import Note, Review, ReviewThread
 from sortie.model.watches import Watch
 from sortie.orchestrator import pull_requests
 from sortie.orchestrator.recall import recall
-from sortie.scheduler import Decision, Event, Policy, Record, Scheduler, run_ids
+from sortie.scheduler import Decision, Event, Policy, Record, RunIds, Scheduler
 from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev
 from sortie.scheduler import records as rec
 from sortie.store.record_reader import read_recovered
 from tests.scheduler.driver import issue
 from tests.sim.disk import Disk
+from tests.sim.recording import RecordedLife
 from tests.sim.watched.forge import CHECKS, FakeForge, Fault, Request
 from tests.store.inline import memory_database
 
@@ -124,17 +125,23 @@ class WatchedDay:
         self.scheduler = Scheduler(
             self.policy,
             now=self.now,
-            new_run_id=run_ids(UUID(int=self.lives)),
+            new_run_id=RunIds(UUID(int=self.lives)),
             memory=memory,
             epoch=wall - self.now,
         )
+        self.recorded = RecordedLife(self.lives)
 
     def crash(self) -> None:
         """Kill the daemon: nothing that was under way answers."""
         self.reached["crash"] += 1
+        self.replay()
         self._queue = [entry for entry in self._queue if entry[2] is None]
         heapq.heapify(self._queue)
         self.boot()
+
+    def replay(self) -> None:
+        """See that the life so far, as it is recorded, gives the same decisions again."""
+        self.recorded.assert_replayed(self.scheduler, self.now)
 
     def later(self, seconds: float, do_it: Callable[[], None], *, ours: bool = False) -> None:
         """Have something happen in a while; what is ``ours`` dies with the daemon."""
@@ -144,7 +151,7 @@ class WatchedDay:
 
     def tell(self, event: Event) -> None:
         """Give the scheduler an event, and do what it decides: records first."""
-        decisions = self.scheduler.handle(event, self.now)
+        decisions = self.recorded.decide(self.scheduler, event, self.now)
         for decision in decisions:
             if isinstance(decision, Record):
                 self._check_record(decision)
@@ -490,6 +497,7 @@ def live_through(seed: int) -> WatchedDay:
     heapq.heapify(day._queue)
     day.forge.trouble = 0.0
     day.live(DAY * 2.5)
+    day.replay()
     if not day.wrong:
         _require_an_end(day)
     return day
