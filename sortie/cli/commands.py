@@ -90,6 +90,7 @@ COMMANDS: Mapping[str, Sequence[str]] = {
     "explain": (
         "sortie.cli.explain",
         "sortie explain DEMO-1",
+        "sortie explain DEMO-1 --at 03:12",
         "sortie explain DEMO-1 --format json | jq '.gates'",
     ),
     "open": (

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from sortie.cli.arguments import OutputFormat, Source
 from sortie.cli.format import between, place_text, utc
+from sortie.cli.moments import moment
 from sortie.cli.operator import IssueArgument, issue_path
-from sortie.cli.output import Format, columns, emit, emit_json, laid_out, one_line
+from sortie.cli.output import Format, columns, emit, emit_json, laid_out, note, one_line
+from sortie.cli.parameters import option
 from sortie.model import cut
 
 if TYPE_CHECKING:
@@ -33,6 +36,14 @@ _RUNS = 5
 def explain(
     issue: IssueArgument,
     source: Source,
+    at: Annotated[
+        str | None,
+        option(
+            "--at",
+            metavar="TIME",
+            help="Tell how it stood then: 2026-11-28T03:12, 03:12 or 2h (ago); in UTC.",
+        ),
+    ] = None,
     output: OutputFormat = Format.TEXT,
 ) -> None:
     """Show how an issue stands with the daemon: why it runs, waits, is held or is not started.
@@ -40,12 +51,17 @@ def explain(
     Each gate between the issue and a run is shown, open or closed, in the order in which they
     decide; then what must happen before it runs next, and what a person can do. Of an issue that
     the daemon does not have in hand, or where no daemon runs, the last recorded runs are shown.
+    With --at it is the same as of a time that the event log holds, with or without a daemon.
     """
     from sortie.cli.client import Refused, accepted, ask, understood
     from sortie.cli.discovery import NoDaemon, locate
     from sortie.web.issue import ExplanationView
 
+    when = None if at is None else moment(at, datetime.now(UTC))
     place = locate(source)
+    if when is not None:
+        _past_standing(place, issue, when, output)
+        return
     path = f"/api/v1/{issue_path(issue)}/explain"
     try:
         answer = ask(place, place.daemon(), "GET", path)
@@ -60,6 +76,24 @@ def explain(
         emit_json(document)
     else:
         emit(explanation(view, datetime.now(UTC), columns()))
+
+
+def _past_standing(place: DaemonPlace, issue: str, at: datetime, output: Format) -> None:
+    """Show how an issue stood at a time. Raises EventLogError where that is not recorded."""
+    from sortie.daemon.past import explain_past
+    from sortie.model.times import rfc3339
+    from sortie.web.state import to_json
+
+    past = explain_past(place.db_path, issue, at)
+    if past.warning is not None:
+        note(f"sortie: {past.warning}")
+    if output is Format.JSON:
+        view = json.loads(to_json(past.view))
+        times = {"at": rfc3339(past.at), "last_event_at": rfc3339(past.last_event_at)}
+        emit_json({**times, "exact": past.warning is None, **view})
+    else:
+        emit(f"at {utc(at)}, as of {utc(past.last_event_at)}\n")
+        emit(explanation(past.view, at, columns()))
 
 
 def _look_back(place: DaemonPlace, issue: str, why: SortieError, output: Format) -> None:

@@ -3,8 +3,8 @@
 Rule 1: the restored scheduler makes the same decisions for the same events at the same times, in
 the same order. Orders that decide, such as that of the claims, are part of the picture.
 Rule 2: a picture holds all fields of the state, but what is found anew, and all attributes of its
-tables. A field that is added to the state is in it too; an attribute that is added to a table has to
-be named here, or the first picture raises TypeError.
+tables. A field that is added to the state is in it too; an attribute that is added to a table has
+to be named here, or the first picture raises TypeError.
 """
 
 from __future__ import annotations

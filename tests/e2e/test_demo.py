@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import shlex
 import subprocess
+from pathlib import Path
 
+from sortie.telemetry.event_log.reader import read_segment, stored_segments
+from sortie.telemetry.event_log.replay import Replay
 from tests.e2e.place import SORTIE, Place
 from tests.ports import free_port
 from tests.workspaces.remotes import git
@@ -67,3 +70,17 @@ async def test_the_demo_comes_to_its_end(place: Place) -> None:
     assert "The agents are simulated" in ran.out
     assert "agent.simulated" in ran.err
     assert not (place.home / ".kiro").exists()
+    assert replayed(place.root / "demo/.sortie.db.events") > 50
+
+
+def replayed(directory: Path) -> int:
+    """Decide over again what a daemon was told, and return how many events that were."""
+    count = 0
+    for file in stored_segments(str(directory)):
+        segment = read_segment(str(directory), file)
+        replay = Replay(segment.header)
+        for incident in segment.incidents():
+            replay.tell(incident)
+            assert replay.differs_at is None, incident
+            count += 1
+    return count
