@@ -14,6 +14,7 @@ import heapq
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from random import Random
 from uuid import UUID
@@ -21,7 +22,7 @@ from uuid import UUID
 from msgspec.structs import replace
 
 from sortie.model import LOCAL, Finish, Finished, Issue, IssueId, RunId, RunReport
-from sortie.scheduler import Decision, Event, Policy, Scheduler, run_ids
+from sortie.scheduler import Decision, Event, Policy, RunIds, Scheduler
 from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev
 from sortie.scheduler.allocator import Allocator, SlotMember
@@ -126,7 +127,7 @@ class SharedDay:
         team.scheduler = Scheduler(
             team.policy,
             now=self.now,
-            new_run_id=run_ids(UUID(int=team.life * 16 + NAMES.index(team.name))),
+            new_run_id=RunIds(UUID(int=team.life * 16 + NAMES.index(team.name))),
             grant=SlotGrant(),
         )
         team.grants.clear()
@@ -232,7 +233,7 @@ class SharedDay:
         for name, grant in self.allocator.allocate(self.total, members, self.now).items():
             team = self.teams[name]
             team.grants.append(grant)
-            self._answer(team, self.dice.uniform(0.0, 0.5), lambda t=team: self._granted(t))
+            self._answer(team, self.dice.uniform(0.0, 0.5), partial(self._granted, team))
         for name, member in members.items():
             self._note(self.teams[name], member)
 
