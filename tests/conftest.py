@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import ssl
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
+import httpcore2
 import hypothesis
 import pytest
 from _pytest.terminal import TerminalReporter
@@ -72,6 +74,23 @@ def _no_work_tree_around(tmp_path_factory: pytest.TempPathFactory) -> Iterator[N
     around, has_git = {base, *base.parents}, loader._has_git
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(loader, "_has_git", lambda place: place not in around and has_git(place))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _certificates_are_read_once() -> Iterator[None]:
+    """Have HTTP clients share what they trust: each of a thousand clients would read it again,
+    which takes longer than most of their tests."""
+    read, kept = httpcore2.default_ssl_context, dict[object, ssl.SSLContext]()
+
+    def trusted(*, _trust_env: bool = True) -> ssl.SSLContext:
+        named = tuple(os.environ.get(f"SSL_CERT_{kind}") for kind in ("FILE", "DIR"))
+        if (_trust_env, named) not in kept:
+            kept[_trust_env, named] = read(_trust_env=_trust_env)
+        return kept[_trust_env, named]
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(httpcore2, "default_ssl_context", trusted)
         yield
 
 
