@@ -31,11 +31,13 @@ def place(tmp_path: Path) -> Iterator[Place]:
 
 
 @pytest.fixture
-def start(place: Place, nursery: trio.Nursery) -> Start:
+def start(place: Place, nursery: trio.Nursery, request: pytest.FixtureRequest) -> Start:
     """Start daemons in the place."""
+    is_portless = request.node.get_closest_marker("portless") is not None
+    has_port = not is_portless or request.config.getoption("--full")
 
     def make(*options: str, **environ: str | None) -> Daemon:
-        port = free_port()
+        port = free_port() if has_port else 0
         daemon = Daemon(place, nursery, run_command(*options, port=port), port)
         daemon.environ = environ
         return daemon

@@ -17,6 +17,8 @@ from tests.workspaces.git_http import git_server
 from tests.workspaces.git_ssh import GitHost
 from tests.workspaces.remotes import git, make_remote
 
+pytestmark = pytest.mark.portless
+
 AGENT = """\
 #!/bin/sh
 # An agent that commits, pushes by itself, and notes what came of it.

@@ -25,6 +25,8 @@ from tests.forges.service import ONE_KIND, PATH, TOKEN
 from tests.transports.ssh.sshd import requires_sshd
 from tests.workspaces.git_http import git_server
 
+pytestmark = pytest.mark.portless
+
 FEW = 6
 MANY = 50
 

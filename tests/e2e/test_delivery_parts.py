@@ -16,7 +16,7 @@ from tests.workspaces.git_http import GitServer, git_server
 from tests.workspaces.git_ssh import GitHost
 from tests.workspaces.remotes import add_submodule, git, requires_git_lfs, use_lfs
 
-pytestmark = requires_git_lfs
+pytestmark = [requires_git_lfs, pytest.mark.portless]
 
 WORK = """
 grep -q first a.bin && grep -q 1 lib/version || exit

@@ -26,7 +26,7 @@ from tests.forges.service import PATH, TOKEN
 from tests.transports.ssh.sshd import new_key, requires_sshd
 from tests.workspaces.git_ssh import GitHost
 
-pytestmark = requires_sshd
+pytestmark = [requires_sshd, pytest.mark.portless]
 
 FEW = 4
 MANY = 50

@@ -13,6 +13,8 @@ from tests.e2e.reviewed import Reviewed, Steps, killed_at, reviewed_place
 from tests.forges.service import ONE_KIND, TOKEN
 from tests.workspaces.remotes import git
 
+pytestmark = pytest.mark.portless
+
 NAMES = [f"T-{number}" for number in range(1, 6)]
 STEPS: Steps = (
     ("merge.attempted", {"result": "updated"}),
@@ -71,7 +73,7 @@ async def test_a_train_merges_one_after_another(
     expect_a_train(reviewed)
 
 
-@pytest.mark.parametrize("kills", [5, pytest.param(24, marks=pytest.mark.full)])
+@pytest.mark.parametrize("kills", [4, pytest.param(24, marks=pytest.mark.full)])
 async def test_a_train_of_a_daemon_that_is_killed(
     reviewed: Reviewed, start: Start, kills: int
 ) -> None:

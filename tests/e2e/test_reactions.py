@@ -14,6 +14,8 @@ from tests.forges.nouns import Request
 from tests.forges.service import ONE_KIND, TOKEN
 from tests.workspaces.remotes import git
 
+pytestmark = pytest.mark.portless
+
 
 @pytest.fixture(params=ONE_KIND)
 def reviewed(request: pytest.FixtureRequest, place: Place) -> Iterator[Reviewed]:

@@ -17,6 +17,8 @@ from tests.e2e.place import PATIENCE, PROMPT, Json, Place
 from tests.e2e.remote import SIMULATOR
 from tests.workspaces.remotes import git, make_remote
 
+pytestmark = pytest.mark.portless
+
 AGENT = """\
 #!/bin/sh
 # An agent that does what the file DO says, and as reviewer what REVIEW says: its last message is
