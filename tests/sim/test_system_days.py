@@ -101,14 +101,14 @@ def _every(step: int, values: range) -> list[object]:
     return [pytest.param(v, marks=FULL if i % step else ()) for i, v in enumerate(values)]
 
 
-@pytest.mark.parametrize("first", _every(2, range(0, DAYS, CHUNK)))
+@pytest.mark.parametrize("first", _every(3, range(0, DAYS, CHUNK)))
 def test_days_keep_every_promise(first: int) -> None:
     """Whatever trackers, agents, people, machines, disks and clocks do, the invariants hold."""
     for seed in range(first, first + CHUNK):
         live(seed)
 
 
-@pytest.mark.parametrize("stretch", _every(3, range(STRETCHES)))
+@pytest.mark.parametrize("stretch", _every(4, range(STRETCHES)))
 @pytest.mark.parametrize("seed", CRASHED_DAYS)
 def test_a_crash_at_any_persistence_point_breaks_no_promise(seed: int, stretch: int) -> None:
     """Killed right before or after any commit, the daemon goes on and all ends well."""
@@ -144,7 +144,7 @@ def test_a_seed_replays_exactly() -> None:
             check=True,
             capture_output=True,
         ).stdout
-        for hashing in ("1", "2", "3")
+        for hashing in ("1", "2")
     }
 
     assert len(seen) == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -21,9 +22,15 @@ from tests.transports.leftovers import foreign_children, holders
 from tests.transports.ssh.sshd import Keys, Sshd, requires_sshd, sshd_running
 
 _ISOLATION = {"ssh": Isolation.NONE, "ssh-pid-namespace": Isolation.PID_NAMESPACE}
+_ENDING = frozenset({"test_ending", "test_clearing", "test_lifetimes"})
+"""Modules whose tests are of how processes end, which is what all ways differ in."""
+_PROCESSES = frozenset({"test_processes", "test_stdin"})
+"""Modules whose tests start processes and talk to them, behind an init of their own or not."""
 _ALIKE = frozenset({"cgroups", "ssh-pid-namespace"})
-"""Ways that differ from the others in how processes end, which git's scripts have little to do
-with."""
+"""Ways that start processes as others do, and only end them otherwise."""
+_OWN_INIT = frozenset({"namespaces"})
+"""The way that starts processes in another manner, which scripts and files do not notice; what is
+delivered from end to end goes this way."""
 
 
 @pytest.fixture(
@@ -39,8 +46,7 @@ def remote(
     A module's tests run on the one and then on the other: what ends late behind the sshd would
     come to us as children nobody knows, in the middle of a test that looks for such.
     """
-    is_of_repositories = request.module.__name__.rpartition(".")[2].startswith("test_repository")
-    if is_of_repositories and request.param in _ALIKE and not request.config.getoption("--full"):
+    if request.param in _spared(request.module) and not request.config.getoption("--full"):
         pytest.skip(FULL)
     if request.param not in _ISOLATION:
         yield request.param, None
@@ -48,6 +54,14 @@ def remote(
     place = tmp_path_factory.mktemp("remote")
     with sshd_running(place / "host", Keys.make(place / "client")) as host:
         yield request.param, host
+
+
+def _spared(module: ModuleType) -> frozenset[str]:
+    """Return the ways that tell nothing new of what a module tests."""
+    name = module.__name__.rpartition(".")[2]
+    if name in _ENDING:
+        return frozenset()
+    return _ALIKE if name in _PROCESSES else _ALIKE | _OWN_INIT
 
 
 @pytest.fixture

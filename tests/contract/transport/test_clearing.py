@@ -68,7 +68,12 @@ async def test_a_run_that_is_under_way_is_left_alone(
 
 
 @pytest.mark.parametrize(
-    "words", ["fork cleared", "fork cleared ignore", "fork cleared tree", "fork"]
+    "words",
+    [
+        "fork cleared ignore",
+        "fork cleared tree",
+        *(pytest.param(weaker, marks=pytest.mark.full) for weaker in ("fork cleared", "fork")),
+    ],
 )
 async def test_what_a_killed_daemons_run_left_is_ended(
     transport: Transport, cookie: RunId, home: Path, words: str

@@ -96,22 +96,26 @@ async def test_end_may_be_called_again(transport: Transport, launch: Launch) -> 
     assert ends == [Exit(signal=15, by_us=True)] * 3
 
 
+WORDS = ("ignore", "fork", "fork hold ignore", "fork cleared away ignore", "tree fork ignore")
+"""What a child does to escape."""
+WEAKER = ("", "fork ignore", "fork cleared", "tree")
+"""What is weaker than one of those."""
+LEAVES = ("end", "exit", "block", "cancel")
+OFTEN = {
+    *((words, leave) for words in WORDS for leave in ("end", "exit")),
+    *((WORDS[3], leave) for leave in LEAVES),
+}
+"""Each word with the two ends that a transport tells apart, and the worst one with all."""
+
+
 @pytest.mark.parametrize(
-    "words",
+    ("leave", "words"),
     [
-        "ignore",
-        "fork",
-        "fork hold ignore",
-        "fork cleared away ignore",
-        "tree fork ignore",
-        # Weaker than one of those above.
-        *(
-            pytest.param(w, marks=pytest.mark.full)
-            for w in ("", "fork ignore", "fork cleared", "tree")
-        ),
+        pytest.param(leave, words, marks=() if (words, leave) in OFTEN else pytest.mark.full)
+        for leave in LEAVES
+        for words in (*WORDS, *WEAKER)
     ],
 )
-@pytest.mark.parametrize("leave", ["end", "exit", "block", "cancel"])
 async def test_nothing_that_descends_from_a_process_outlives_it(
     transport: Transport, launch: Launch, cookie: RunId, words: str, leave: str
 ) -> None:
@@ -247,10 +251,10 @@ async def test_a_flood_is_held_back_by_its_reader(
 
 async def test_a_block_can_be_cancelled_at_any_moment(transport: Transport, launch: Launch) -> None:
     """From before the start to after the exit, a deadline leaves no process behind."""
-    for step in range(25):
+    for step in range(13):
         command = launch(*ESCAPE, "fork", "exit", grace=0.1)
 
-        with trio.move_on_after(step * 0.008):
+        with trio.move_on_after(step * 0.016):
             async with transport.process(command) as process:
                 await everything(process)
                 await process.end()
@@ -289,7 +293,7 @@ async def test_a_sweep_ends_what_holds_the_cookie(
         assert bearers(word_of(cookie)) == []
 
 
-@pytest.mark.parametrize("words", ["exit", "apart exit"])
+@pytest.mark.parametrize("words", [pytest.param("exit", marks=pytest.mark.full), "apart exit"])
 async def test_a_sweep_ends_what_forks_and_exits_all_the_time(
     transport: Transport, cookie: RunId, place: str, words: str
 ) -> None:
