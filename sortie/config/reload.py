@@ -10,6 +10,7 @@ _TRACKER = ("kind", *TRACKER_KEYS)
 _TOP_LEVEL = ("db_path", "isolation")
 _WORKSPACE = ("root",)
 _SECTIONS = ("repository", "forge", "server", "logging")
+_OF_RULES = ("repository", "forge")
 
 
 def needs_restart(old: Settings, new: Settings) -> tuple[str, ...]:
@@ -39,24 +40,55 @@ def needs_restart(old: Settings, new: Settings) -> tuple[str, ...]:
             if getattr(before, name) != getattr(after, name)
         ]
     changed += [name for name in _TOP_LEVEL if getattr(old, name) != getattr(new, name)]
+    former = {rule.name: rule.settings for rule in old.rules}
+    changed += [
+        f"rules.{rule.name}.{section}"
+        for rule in new.rules
+        for section in _OF_RULES
+        if rule.name in former
+        and getattr(former[rule.name], section) != getattr(rule.settings, section)
+    ]
     return tuple(changed)
 
 
 def keep_restart_only(old: Settings, new: Settings) -> Settings:
-    """Return the new settings, but for what needs a restart: that stays as it was."""
-    kept = {name: getattr(old.tracker, name) for name in _TRACKER}
+    """Return the new settings, but for what needs a restart: that stays as it was.
+
+    A new rule keeps its own repository, which may not be open yet.
+    """
+    former = {rule.name: rule.settings for rule in old.rules}
+    hidden = {
+        "secret_variables": tuple(sorted({*old.secret_variables, *new.secret_variables})),
+        "secret_parts": tuple(dict.fromkeys((*old.secret_parts, *new.secret_parts))),
+    }
+    rules = [
+        rule.model_copy(
+            update={"settings": _kept(old, former.get(rule.name, rule.settings), rule.settings)}
+        )
+        for rule in new.rules
+    ]
+    kept = _kept(old, old, new)
+    rules = [
+        rule.model_copy(update={"settings": rule.settings.model_copy(update=hidden)})
+        for rule in rules
+    ]
+    return kept.model_copy(update={**hidden, "rules": tuple(rules)})
+
+
+def _kept(old: Settings, same: Settings, new: Settings) -> Settings:
+    """Return settings with what stays of the old ones; ``same`` are the old ones of its rule."""
+    tracker = {name: getattr(old.tracker, name) for name in _TRACKER}
     home = {name: getattr(old.workspace, name) for name in _WORKSPACE}
     blocks = {**new.blocks, old.tracker_block: old.block(old.tracker_block)}
     return new.model_copy(
         update={
-            "tracker": new.tracker.model_copy(update=kept),
+            "tracker": new.tracker.model_copy(update=tracker),
             "workspace": new.workspace.model_copy(update=home),
             **{section: getattr(old, section) for section in _SECTIONS},
+            **{section: getattr(same, section) for section in _OF_RULES},
             **{name: getattr(old, name) for name in _TOP_LEVEL},
             "remote_root": old.remote_root,
             "blocks": Frozen(blocks),
             "tracker_block": old.tracker_block,
-            "secret_variables": tuple(sorted({*old.secret_variables, *new.secret_variables})),
-            "secret_parts": tuple(dict.fromkeys((*old.secret_parts, *new.secret_parts))),
         }
     )

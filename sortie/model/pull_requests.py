@@ -26,6 +26,11 @@ class PullRequest(Struct, frozen=True, kw_only=True):
     head: str | None = None
     draft: bool = False
 
+    @property
+    def place(self) -> str:
+        """What tells the pull requests of its repository from those of others."""
+        return self.url.rpartition("/")[0]
+
 
 class CheckState(StrEnum):
     """What a check of a head has come to; ``neutral`` is neither success nor failure: skipped,

@@ -31,7 +31,6 @@ from sortie.model.watches import (
     Acknowledgement,
     BranchDeletion,
     CheckRerun,
-    Errand,
     IssueMove,
     LabelChange,
     MergeCancellation,
@@ -60,9 +59,9 @@ _INVISIBLE = re.compile(
 )
 
 
-def _forge(context: OrchestratorContext) -> Forge:
-    """Return the forge of the settings in force. Raises TrackerError where there is none."""
-    remote = context.run_context_for(LOCAL, "").remote
+def _forge(context: OrchestratorContext, rule: str) -> Forge:
+    """Return the forge that a rule's settings name. Raises TrackerError where there is none."""
+    remote = context.run_context_for(LOCAL, rule).remote
     if remote is None or remote.forge is None:
         raise TrackerError(TrackerErrorKind.INVALID, "the settings name no forge any more")
     return remote.forge
@@ -79,7 +78,7 @@ async def look(context: OrchestratorContext, question: do.LookAtPullRequests, te
     seen: dict[IssueId, PullRequestState] = {}
     writers: frozenset[str] = frozenset()
     try:
-        found, writers = await _seen(context, tuple(question.pull_requests.values()))
+        found, writers = await _seen(context, question.rule, tuple(question.pull_requests.values()))
         seen = {
             issue_id: found[request.id]
             for issue_id, request in question.pull_requests.items()
@@ -96,10 +95,14 @@ async def look(context: OrchestratorContext, question: do.LookAtPullRequests, te
 
 
 async def _seen(
-    context: OrchestratorContext, requests: tuple[PullRequest, ...], *, afresh: bool = False
+    context: OrchestratorContext,
+    rule: str,
+    requests: tuple[PullRequest, ...],
+    *,
+    afresh: bool = False,
 ) -> tuple[Mapping[str, PullRequestState], frozenset[str]]:
     """Return how pull requests stand, and who of those who have written something may push."""
-    forge, redact = _forge(context), context.run_context_for(LOCAL, "").redact
+    forge, redact = _forge(context, rule), context.run_context_for(LOCAL, "").redact
     raw = await forge.look(requests, afresh=afresh)
     found = {name: tidied(state, redact) for name, state in raw.items()}
     authors = {author for state in found.values() for author in _weighty(state)}
@@ -151,7 +154,7 @@ async def run_errand(context: OrchestratorContext, question: do.RunErrand, tell:
     """Do something at the forge or the tracker, and report it."""
     error, again = None, False
     try:
-        await _done(context, question.issue, question.pull_request, question.errand)
+        await _done(context, question)
     except TrackerError as exc:
         error = str(exc)
         waits = exc.retry_after is not None or isinstance(exc, LostAnswer)
@@ -162,13 +165,12 @@ async def run_errand(context: OrchestratorContext, question: do.RunErrand, tell:
     tell(ev.ErrandDone(question.issue.id, question.token, error, again))
 
 
-async def _done(
-    context: OrchestratorContext, issue: Issue, request: PullRequest, errand: Errand
-) -> None:
+async def _done(context: OrchestratorContext, question: do.RunErrand) -> None:
+    request, errand = question.pull_request, question.errand
     if isinstance(errand, IssueMove):
-        await _move(context, issue, errand.state)
+        await _move(context, question.issue, errand.state)
         return
-    forge = _forge(context)
+    forge = _forge(context, question.rule)
     match errand:
         case ThreadReply(thread=thread, body=body, key=key):
             await forge.reply(request, thread, body, key)
@@ -228,10 +230,10 @@ async def merge(context: OrchestratorContext, question: do.MergePullRequest, tel
 async def _merged(
     context: OrchestratorContext, question: do.MergePullRequest
 ) -> tuple[ev.MergeOutcome, str]:
-    forge, settings = _forge(context), _settings(context).merge
+    forge, settings = _forge(context, question.rule), _settings(context).merge
     if settings is None:
         return "not_ready", "reactions.merge is not set any more"
-    states, writers = await _seen(context, (question.pull_request,), afresh=True)
+    states, writers = await _seen(context, question.rule, (question.pull_request,), afresh=True)
     found = states.get(question.pull_request.id)
     if found is None:
         return "not_ready", "the forge does not know it any more"
@@ -247,7 +249,7 @@ async def _merged(
     if found.queued:
         return "queued", ""
     present = await _present(context, question.issue)
-    handed_off = context.run_context_for(LOCAL, "").settings.tracker.handoff_state
+    handed_off = context.run_context_for(LOCAL, question.rule).settings.tracker.handoff_state
     if handed_off is None or not same_state(present.state, handed_off):
         return "refused", f"its issue stands in {present.state}"
     if not found.has_queue and await forge.bring_up_to_date(request, question.head):

@@ -99,29 +99,34 @@ class PostComment(Struct, frozen=True):
 
 
 class LookAtPullRequests(Struct, frozen=True):
-    """Look at watched pull requests; answer with one PullRequestsSeen of the same token."""
+    """Look at watched pull requests of one repository, that of ``rule``; answer with one
+    PullRequestsSeen of the same token."""
 
     token: int
     pull_requests: Mapping[IssueId, PullRequest]
+    rule: str = ""
 
 
 class RunErrand(Struct, frozen=True):
-    """Do something at the forge or the tracker; answer with one ErrandDone of the same token."""
+    """Do something at the forge of ``rule`` or the tracker; answer with one ErrandDone of the same
+    token."""
 
     token: int
     issue: Issue
     pull_request: PullRequest
     errand: Errand
+    rule: str = ""
 
 
 class MergePullRequest(Struct, frozen=True):
-    """Merge a pull request if all that is required is there at ``head`` still; answer with one
-    MergeTried of the same token."""
+    """Merge a pull request at the forge of ``rule`` if all that is required is there at ``head``
+    still; answer with one MergeTried of the same token."""
 
     token: int
     issue: Issue
     pull_request: PullRequest
     head: str
+    rule: str = ""
 
 
 class AnswerCommand(Struct, frozen=True):

@@ -28,7 +28,8 @@ def begin_errand(state: SchedulerState, watched: Watched) -> None:
     """Do the first errand of a watch."""
     watched.token, watched.doing = state.next_request(), "errand"
     watch = watched.watch
-    state.out.append(RunErrand(watched.token, watched.issue, watch.pull_request, watch.errands[0]))
+    rule, errand = state.rule_of(watched.issue), watch.errands[0]
+    state.out.append(RunErrand(watched.token, watched.issue, watch.pull_request, errand, rule))
 
 
 def errand_done(state: SchedulerState, event: ev.ErrandDone, now: float) -> None:

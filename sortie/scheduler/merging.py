@@ -85,7 +85,8 @@ def merge_if_ready(
     _set_merging(state, watched, head)
     watched.token, watched.doing = state.next_request(), "merge"
     watched.waits_for = "it is being merged"
-    state.out.append(MergePullRequest(watched.token, watched.issue, found.pull_request, head))
+    rule = state.rule_of(watched.issue)
+    state.out.append(MergePullRequest(watched.token, watched.issue, found.pull_request, head, rule))
 
 
 def _keeps_its_place(

@@ -99,9 +99,14 @@ class WatchTable(dict[IssueId, Watched]):
             one.due_at = min(one.due_at, now)
 
     def _of_base(self, watched: Watched) -> Iterable[Watched]:
-        base = watched.watch.pull_request.base
+        base = _base_of(watched)
         return (
             one
             for one in self.values()
-            if one is not watched and one.watch.pull_request.base == base and not one.watch.over
+            if one is not watched and _base_of(one) == base and not one.watch.over
         )
+
+
+def _base_of(watched: Watched) -> tuple[str, str]:
+    request = watched.watch.pull_request
+    return request.place, request.base

@@ -134,11 +134,20 @@ def watch_due(state: SchedulerState, now: float) -> None:
     state.in_hand = None
     if not looks:
         return
+    places: dict[str, list[Watched]] = {}
+    for watched in looks:
+        places.setdefault(watched.watch.pull_request.place, []).append(watched)
+    for together in places.values():
+        _look_at(state, together)
+
+
+def _look_at(state: SchedulerState, looks: list[Watched]) -> None:
+    """Look at pull requests of one repository."""
     token = state.next_request()
     for watched in looks:
         watched.token, watched.doing = token, "look"
     asked = {watched.issue.id: watched.watch.pull_request for watched in looks}
-    state.out.append(LookAtPullRequests(token, asked))
+    state.out.append(LookAtPullRequests(token, asked, state.rule_of(looks[0].issue)))
 
 
 def seen(state: SchedulerState, event: ev.PullRequestsSeen, now: float) -> None:
