@@ -30,10 +30,16 @@ _LFS_FILE = re.compile(r"objects/[0-9a-f]{2}/[0-9a-f]{2}/[0-9a-f]{64}")
 
 
 class Kept(NamedTuple):
-    """Work that was rescued, and the host whose mirror has it."""
+    """Work that was rescued, and the host and the repository whose mirror has it."""
 
     host: str
+    url: str
     work: Rescued
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """What tells the mirror from others."""
+        return self.host, self.url
 
 
 def rescued_work(options: RunOptions) -> tuple[list[Kept], list[str]]:
@@ -43,13 +49,13 @@ def rescued_work(options: RunOptions) -> tuple[list[Kept], list[str]]:
         found: list[Kept] = []
         faults: list[str] = []
         async with _mirrors(options) as mirrors:
-            for host, mirror in mirrors.items():
+            for (host, url), mirror in mirrors.items():
                 try:
                     rescued = await Rescues(mirror).listed(_environ(options))
                 except (TransportError, SortieError) as exc:
                     faults.append(f"{host}: {exc}")
                     continue
-                found += [Kept(host, work) for work in rescued]
+                found += [Kept(host, url, work) for work in rescued]
         return sorted(found, key=lambda kept: -kept.work.at), faults
 
     return trio.run(ask)
@@ -60,7 +66,9 @@ def shown_work(options: RunOptions, kept: Kept) -> str:
 
     async def ask() -> str:
         async with _mirrors(options) as mirrors:
-            return await Rescues(mirrors[kept.host]).show(kept.work.ref, _environ(options))
+            return await Rescues(mirrors[kept.place]).show(
+                kept.work.ref, _environ(options)
+            )
 
     return trio.run(ask)
 
@@ -78,7 +86,7 @@ def restore(options: RunOptions, kept: Kept, directory: str, branch: str) -> Non
         raise SortieError(f"{directory} cannot take the work: {fault}; it needs to be a repository")
     if (fault := _git(directory, "branch", "--", branch, kept.work.commit)) is not None:
         raise SortieError(f"the branch {branch} could not be made: {fault}")
-    if load_workflow(options).settings.repository.lfs:
+    if any(one.repository.lfs for one in load_workflow(options).settings.every()):
         with TemporaryFile() as file:
             trio.run(_pack_lfs_files, options, kept, file.write)
             if file.tell():
@@ -90,13 +98,15 @@ async def _pack(
     options: RunOptions, kept: Kept, take: Callable[[bytes], object], *, thin: bool
 ) -> None:
     async with _mirrors(options) as mirrors:
-        rescues = Rescues(mirrors[kept.host])
+        rescues = Rescues(mirrors[kept.place])
         await rescues.bundle(kept.work.ref, _environ(options), take, thin=thin)
 
 
 async def _pack_lfs_files(options: RunOptions, kept: Kept, take: Callable[[bytes], object]) -> None:
     async with _mirrors(options) as mirrors:
-        await Rescues(mirrors[kept.host]).lfs_files(kept.work.ref, _environ(options), take)
+        await Rescues(mirrors[kept.place]).lfs_files(
+            kept.work.ref, _environ(options), take
+        )
 
 
 def _put_lfs_files(directory: str, archive: IO[bytes]) -> None:
@@ -126,12 +136,13 @@ def _environ(options: RunOptions) -> dict[str, str]:
 
 
 @asynccontextmanager
-async def _mirrors(options: RunOptions) -> AsyncIterator[dict[str, Repository]]:
-    """Have the repository on each host. Raises SortieError where the settings name none."""
-    settings = load_workflow(options).settings
-    if settings.repository.url is None:
+async def _mirrors(options: RunOptions) -> AsyncIterator[dict[tuple[str, str], Repository]]:
+    """Have the repositories on each host, by host and URL. Raises SortieError where the settings
+    name none."""
+    settings, none = load_workflow(options).settings, RepositoryOptions()
+    urls = dict.fromkeys(one.repository.url for one in settings.every() if one.repository.url)
+    if not urls:
         raise SortieError("nothing is ever rescued: repository.url is not set")
-    url, none = parse_git_url(settings.repository.url), RepositoryOptions()
     hosts = settings.worker.ssh_hosts or (LOCAL,)
     async with open_transports(lambda _fact: None, options.environ) as transports:
         found = {}
@@ -142,5 +153,6 @@ async def _mirrors(options: RunOptions) -> AsyncIterator[dict[str, Repository]]:
                 root, _ = await transport.files.make_directory(
                     os.path.dirname(settings.remote_root), os.path.basename(settings.remote_root)
                 )
-            found[host] = Repository(transport, root, url, none)
+            for url in urls:
+                found[host, url] = Repository(transport, root, parse_git_url(url), none)
         yield found

@@ -73,8 +73,9 @@ async def forget_rescued(contexts: RunContexts, wall: Callable[[], float]) -> No
         await trio.sleep(FORGET_PERIOD)
         settings = contexts.local.settings
         before = wall() - settings.workspace.keep_rescued_days * 86_400.0
-        for host in settings.worker.ssh_hosts or (LOCAL,):
-            context = contexts.for_host(host)
+        places = [(h, r) for h in settings.worker.ssh_hosts or (LOCAL,) for r in contexts.by_rule]
+        for host, rule in places:
+            context = contexts.for_host(host, rule)
             if context.remote is None:
                 continue
             try:

@@ -122,12 +122,14 @@ class ProcessIdentity(Struct, frozen=True, kw_only=True):
 
 
 class KnownWorkspace(Struct, frozen=True, kw_only=True):
-    """A directory that Sortie made for an issue and has not removed yet."""
+    """A directory that Sortie made for an issue and has not removed yet; ``rule`` decided for the
+    run that had it last."""
 
     issue_id: IssueId
     identifier: str
     host: str
     path: str
+    rule: str = ""
 
 
 class KeptWorkspace(Struct, frozen=True, kw_only=True):

@@ -205,7 +205,7 @@ async def _clean_one(
     for the work in it."""
     try:
         with ranked():
-            tools = context.run_context_for(known.host, "")
+            tools = context.run_context_for(known.host, known.rule)
             if tools.remote is not None:
                 with nullcontext() if spared else suppress(UnsavedWorkError):
                     await rescue_work(tools, issue, known, context.publish)

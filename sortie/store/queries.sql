@@ -121,10 +121,11 @@ WHERE seq = (
 );
 
 -- name: upsert_workspace
-INSERT INTO workspaces (host, path, issue_id, identifier)
-VALUES (:host, :path, :issue_id, :identifier)
+INSERT INTO workspaces (host, path, issue_id, identifier, rule)
+VALUES (:host, :path, :issue_id, :identifier, :rule)
 ON CONFLICT (host, path) DO UPDATE
-SET issue_id = excluded.issue_id, identifier = excluded.identifier, unsaved_since = NULL;
+SET issue_id = excluded.issue_id, identifier = excluded.identifier, rule = excluded.rule,
+  unsaved_since = NULL;
 
 -- name: set_workspace_unsaved
 UPDATE workspaces SET unsaved_since = :at
@@ -306,7 +307,7 @@ SELECT issue_id, delivery FROM runs WHERE delivery_pending ORDER BY issue_id, se
 SELECT diff FROM diffs WHERE run_id = :run_id;
 
 -- name: all_workspaces
-SELECT issue_id, identifier, host, path, unsaved_since FROM workspaces
+SELECT issue_id, identifier, host, path, rule, unsaved_since FROM workspaces
 ORDER BY issue_id, host, path;
 
 -- name: all_crashes

@@ -123,6 +123,7 @@ def _write_of_run(database: Database, record: _OfRun, at: float, inherited: int)
                 host=known.host,
                 identifier=known.identifier,
                 path=known.path,
+                rule=known.rule,
             )
         case rec.RecordTurn(run_id=run_id, issue_id=issue_id, turn=turn, sessions=sessions):
             _update_run(database, record, "set_run_turns", run_id, turns=turn, at=at)

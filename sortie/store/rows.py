@@ -198,6 +198,7 @@ def known_workspace(row: Row) -> KnownWorkspace:
         identifier=row["identifier"],
         host=row["host"],
         path=row["path"],
+        rule=row["rule"],
     )
 
 

@@ -133,6 +133,7 @@ class WorkspaceLifetime:
             identifier=job.issue.identifier,
             host=workspace.host,
             path=workspace.path,
+            rule=self._context.settings.rule,
         )
         made = ev.WorkspaceMade(job.run_id, known, workspace.created)
         if self.is_plain:
