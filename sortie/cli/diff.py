@@ -28,10 +28,11 @@ def diff(
     Above it stand branch, pull request and evidence, which git apply skips.
     """
     from sortie.cli.discovery import locate
+    from sortie.cli.issue_workflow import workflow_with
     from sortie.store.readonly import read_diff_of, read_history
     from sortie.web.deliveries import delivery_lines, delivery_view
 
-    place = locate(source)
+    place = locate(workflow_with(source, issue))
     rows = [
         row
         for row in read_history(place.db_path, issue=issue, limit=_RUNS)

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from sortie.cli.arguments import OutputFormat, Source
 from sortie.cli.format import between, place_text, utc
+from sortie.cli.issue_workflow import issue_path, workflow_with
 from sortie.cli.moments import moment
-from sortie.cli.operator import IssueArgument, issue_path
+from sortie.cli.operator import IssueArgument
 from sortie.cli.output import Format, columns, emit, emit_json, laid_out, note, one_line
 from sortie.cli.parameters import option
 from sortie.model import cut
@@ -58,7 +59,7 @@ def explain(
     from sortie.web.issue import ExplanationView
 
     when = None if at is None else moment(at, datetime.now(UTC))
-    place = locate(source)
+    place = locate(workflow_with(source, issue))
     if when is not None:
         _past_standing(place, issue, when, output)
         return

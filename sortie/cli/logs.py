@@ -45,7 +45,7 @@ def logs(
     """
     from sortie.cli.transcripts import find
 
-    found = find(_database(source, database), issue, run)
+    found = find(_database(source, database, issue), issue, run)
     lines = found.followed() if follow else found.lines()
     _show(lines, found.run_id, output)
     for text in found.notes:
@@ -76,12 +76,13 @@ def _document(line: TranscriptLine, run_id: str) -> dict[str, str | int | None]:
     }
 
 
-def _database(source: Source, database: Path | None) -> str:
+def _database(source: Source, database: Path | None, issue: str) -> str:
     if database is not None:
         return os.path.abspath(database)
     from sortie.cli.discovery import locate
+    from sortie.cli.issue_workflow import workflow_with
 
-    place = locate(source)
+    place = locate(workflow_with(source, issue))
     if place.guessed:
         note(f"looking beside {place.db_path}; --db FILE names another database")
     return place.db_path

@@ -5,15 +5,20 @@ from __future__ import annotations
 import os
 import sys
 import webbrowser
+from collections.abc import Sequence
 from contextlib import suppress
 from html import escape
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from sortie.cli.arguments import OutputFormat, Source
 from sortie.cli.output import Format, emit_json, emit_line, note
 from sortie.cli.parameters import option
 from sortie.model import SortieError
+
+if TYPE_CHECKING:
+    from sortie.cli.discovery import DaemonPlace
+    from sortie.daemon.endpoint_file import DaemonEndpoint
 
 
 def open(  # noqa: A001
@@ -32,21 +37,34 @@ def open(  # noqa: A001
     from sortie.cli.client import accepted, ask
     from sortie.cli.discovery import locate
 
-    place = locate(source)
-    endpoint = place.daemon()
+    every = source.each()
+    place, endpoint = _first_daemon(list(map(locate, every.values())))
     answer = accepted(
         ask(place, endpoint, "POST", "/api/v1/sign-in"), place, "have a browser signed in"
     )
     path, seconds = answer.document.get("path"), answer.document.get("expires_in")
     if not isinstance(path, str) or not path.startswith("/sign-in?"):
         raise SortieError("the daemon gave no link; restart it, which brings it up to date")
-    url = f"{(endpoint.url or '').rstrip('/')}{path}"
+    home = (endpoint.url or "").rstrip("/")
+    if "" not in every:
+        home = home.partition("/workflows/")[0]  # the page of all
+    url = f"{home}{path}"
     if output is Format.JSON:
         emit_json({"url": url, "expires_in": seconds})
         return
     emit_line(url)
     if not only_print and _is_on_a_desktop() and not _open(url, f"{place.db_path}.sign-in.html"):
         note("sortie: no browser could be opened; open the link by hand")
+
+
+def _first_daemon(places: Sequence[DaemonPlace]) -> tuple[DaemonPlace, DaemonEndpoint]:
+    """Return the first daemon that runs, with its place. Raises NoDaemon where none does."""
+    from sortie.cli.discovery import NoDaemon
+
+    for place in places[:-1]:
+        with suppress(NoDaemon):
+            return place, place.daemon()
+    return places[-1], places[-1].daemon()
 
 
 def _is_on_a_desktop() -> bool:

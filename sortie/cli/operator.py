@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from typing import Annotated
-from urllib.parse import quote
 
 from sortie.cli.arguments import OutputFormat, Source
+from sortie.cli.issue_workflow import issue_path, workflow_with
 from sortie.cli.output import Format, emit_json, emit_line
 from sortie.cli.parameters import WrongUsage, argument
 
@@ -67,6 +67,7 @@ def stop(
     The agent is ended politely and the workspace stays. The hold ends with 'sortie retry ISSUE',
     or when the issue's state changes.
     """
+    source = workflow_with(source, issue)
     _command(source, output, f"stop {issue}", f"{issue_path(issue)}/stop")
 
 
@@ -79,20 +80,18 @@ def retry(
 
     An issue that runs is not touched.
     """
+    source = workflow_with(source, issue)
     _command(source, output, f"retry {issue}", f"{issue_path(issue)}/retry")
 
 
-def issue_path(issue: str) -> str:
-    """Return the path of an issue below ``/api/v1/``."""
-    return f"issues/{quote(issue, safe='', errors='surrogateescape')}"
-
-
 def _command(source: Source, output: Format, attempt: str, path: str) -> None:
+    """Have each workflow that was named do something."""
     from sortie.cli.client import command
     from sortie.cli.discovery import locate
 
-    answer = command(locate(source), attempt, f"/api/v1/{path}")
-    if output is Format.JSON:
-        emit_json({"message": answer.message})
-    else:
-        emit_line(answer.message or "done")
+    for name, one in source.each().items():
+        answer = command(locate(one), attempt, f"/api/v1/{path}")
+        if output is Format.JSON:
+            emit_json({"message": answer.message} | ({"workflow": name} if name else {}))
+        else:
+            emit_line(f"{name}: " * bool(name) + (answer.message or "done"))

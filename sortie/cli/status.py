@@ -7,17 +7,17 @@ import select
 import signal
 import socket
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Struct
 
-from sortie.cli.arguments import OutputFormat, Source
+from sortie.cli.arguments import OutputFormat, Source, Sources
 from sortie.cli.format import utc
 from sortie.cli.output import Format, columns, complain, emit, emit_json, one_line
-from sortie.cli.parameters import option
+from sortie.cli.parameters import WrongUsage, option
 from sortie.model import SortieError
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ Pause = Callable[[float], None]
 
 
 def status(
-    source: Source,
+    source: Sources,
     watch: Annotated[
         bool,
         option("--watch", help="Look again every 2 seconds until Ctrl-C."),
@@ -47,7 +47,13 @@ def status(
     """
     from sortie.cli.discovery import locate
 
-    place = locate(source)
+    workflows = source.each()
+    if "" not in workflows:
+        if watch:
+            raise WrongUsage("shows one workflow; choose it with --workflow", parameter="--watch")
+        _show_several(workflows, output)
+        return
+    place = locate(workflows[""])
     if watch:
         with pausing() as pause:
             follow(place, output, pause)
@@ -55,6 +61,25 @@ def status(
         emit_json(_read_status(place).document)
     else:
         emit(_screen(_read_status(place)))
+
+
+def _show_several(workflows: Mapping[str, Source], output: Format) -> None:
+    """Show the daemon of each workflow, or why it cannot be shown."""
+    from sortie.cli.discovery import locate
+
+    documents: dict[str, Any] = {}
+    for number, (name, source) in enumerate(workflows.items()):
+        try:
+            found = _read_status(locate(source))
+            documents[name] = found.document
+            text = _screen(found)
+        except SortieError as error:
+            documents[name] = {"error": str(error)}
+            text = f"{one_line(str(error))}\n"
+        if output is Format.TEXT:
+            emit(f"{chr(10) * bool(number)}workflow {name}\n{text}")
+    if output is Format.JSON:
+        emit_json({"workflows": documents})
 
 
 def follow(place: DaemonPlace, output: Format, pause: Pause) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from sortie.cli.arguments import OutputFormat, Source
+from sortie.cli.arguments import OutputFormat, Source, Sources
 from sortie.cli.output import Format, Json, emit, emit_json, emit_line, note, visible
 from sortie.model import Problem, WorkflowError
 
@@ -63,7 +63,7 @@ MOST_READ = 2 << 20
 
 
 def validate(
-    source: Source,
+    source: Sources,
     output: OutputFormat = Format.TEXT,
 ) -> int:
     """Find every problem of a workflow file, its prompt and the overrides of its settings.
@@ -73,8 +73,13 @@ def validate(
     where one of them is an error, and 0 where all are warnings. Paths on this machine are
     looked at, and nothing is made or asked of the tracker.
 
-    With - the file is read from stdin, as one that stands in this directory.
+    With - the file is read from stdin, as one that stands in this directory. Of several files each
+    is told about, as JSON in a document of its own.
     """
+    return max(_validate(each, output) for each in source.each().values())
+
+
+def _validate(source: Source, output: Format) -> int:
     problems = _problems(source)
     errors = sum(problem.severity == "error" for problem in problems)
     if output is Format.JSON:

@@ -22,8 +22,9 @@ class UnnamedWorkflow(SortieError):
 
 
 def are_several(arguments: Sequence[Path]) -> bool:
-    """Tell whether a command line means several workflows: more than one file, or a directory."""
-    return len(arguments) > 1 or any(path.is_dir() for path in arguments)
+    """Tell whether a command line means several workflows: more than one file, or a directory with
+    such files."""
+    return len(arguments) > 1 or any(path.is_dir() and any(_files([path])) for path in arguments)
 
 
 def named_workflows(arguments: Iterable[Path]) -> dict[str, Path]:
