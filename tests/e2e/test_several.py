@@ -177,3 +177,50 @@ async def test_it_leaves_when_all_are_idle(several: Several) -> None:
     ran = await several.all.sortie("run", "api/WORKFLOW.md", "web/WORKFLOW.md", "--exit-when-idle")
     assert ran.code == 3
     assert os.path.basename(several.one["web"].root) in ran.err
+
+
+BUG = """
+from sortie.scheduler import core
+
+def with_a_bug(state, issues, note=core.note_candidates):
+    if any(issue.identifier == "CRASH" for issue in issues):
+        raise RuntimeError("a bug")
+    note(state, issues)
+
+core.note_candidates = with_a_bug
+"""
+"""What Python imports at its start, so that one issue makes its scheduler crash."""
+
+
+async def test_a_crash_ends_one_workflow_alone(several: Several, start: Start) -> None:
+    """Its own runs are ended, and those of the others go on; it is begun again on a reload."""
+    patch = several.all.root / "patch"
+    patch.mkdir()
+    (patch / "sitecustomize.py").write_text(BUG)
+    several.one["api"].add_issue("A-1", "delay=8")
+    several.one["docs"].add_issue("D-1", "delay=60")
+
+    async with start(".", PYTHONPATH=str(patch)) as daemon:
+        await daemon.line("turn.started", workflow="api", issue="A-1")
+        await daemon.line("turn.started", workflow="docs", issue="D-1")
+        crash = several.one["docs"].add_issue("CRASH")
+        broken = await daemon.line("workflow.broken", workflow="docs")
+        assert "it has crashed: RuntimeError: a bug" in broken["error"]
+        found = await states(daemon)
+        assert (found["docs"]["status"], found["web"]["status"]) == ("broken", "running")
+        assert found["api"]["counts"]["running"] == 1
+        assert several.one["docs"].processes() == []
+        assert (await daemon.get("/workflows/docs/")).status_code == 404
+
+        crash.unlink()
+        daemon.signal(signal.SIGHUP)
+        await until_status(daemon, "docs", "running")
+        await daemon.line("run.interrupted", workflow="docs")
+        done = await daemon.line("run.finished", workflow="api", issue="A-1")
+        assert done["status"] == "succeeded"
+        stopped = await several.all.sortie("stop", "D-1", ".")
+        assert (stopped.code, stopped.err) == (0, "")
+        explained = await several.all.sortie("explain", "D-1", ".")
+        assert "D-1" in explained.out
+        shown = await several.all.sortie("status", ".")
+        assert [f"workflow {name}" in shown.out for name in NAMES] == [True] * 3
