@@ -93,6 +93,12 @@ COMMANDS: Mapping[str, Sequence[str]] = {
         "sortie explain DEMO-1 --at 03:12",
         "sortie explain DEMO-1 --format json | jq '.gates'",
     ),
+    "plan": (
+        "sortie.cli.plan",
+        "sortie plan",
+        "sortie plan --against NEW.md",
+        "sortie plan --days 7 --against NEW.md --format json",
+    ),
     "open": (
         "sortie.cli.open",
         "sortie open",

@@ -41,10 +41,24 @@ _T = TypeVar("_T")
 
 
 class CandidateVerdict(Struct, frozen=True):
-    """A candidate and why it would not be started now; no reason: it would."""
+    """A candidate and why it would not be started now; no reason: it would.
+
+    ``policy`` is that of its rule, and ``host`` where it would start, None where it would not.
+    """
 
     issue: Issue
     reasons: tuple[str, ...]
+    policy: Policy
+    host: str | None = None
+
+
+class Survey(Struct, frozen=True, kw_only=True):
+    """What a start by some settings would find now."""
+
+    issues: tuple[Issue, ...]
+    memory: Memory
+    fault: str
+    hindrance: str | None
 
 
 def dry_run(options: RunOptions) -> list[CandidateVerdict]:
@@ -53,9 +67,18 @@ def dry_run(options: RunOptions) -> list[CandidateVerdict]:
     It is what a start would do now, or, where a daemon runs, what that one has on record. Nothing
     is made or written.
     """
-    workflow = _load(options)
+    workflow = load_quietly(options)
+    found = survey(options, workflow)
+    policy = policy_of(workflow.settings)
+    return verdicts_on(
+        found.issues, policy, found.memory, fault=found.fault, hindrance=found.hindrance
+    )
+
+
+def survey(options: RunOptions, workflow: Workflow, other_states: tuple[str, ...] = ()) -> Survey:
+    """Poll once, also for issues in other states, and read what is on record."""
     settings = workflow.settings
-    states = states_of(settings).active
+    states = tuple(dict.fromkeys((*states_of(settings).active, *other_states)))
     issues = _ask(options, workflow, lambda tracker: tracker.fetch_candidates(states))
     policy = policy_of(settings)
     faults = [
@@ -63,7 +86,7 @@ def dry_run(options: RunOptions) -> list[CandidateVerdict]:
     ]
     missing = _run(lambda: missing_program(options, settings))
     memory = _memory(settings, policy, has_program=missing is None)
-    return verdicts_on(tuple(issues), policy, memory, fault="; ".join(faults), hindrance=missing)
+    return Survey(issues=tuple(issues), memory=memory, fault="; ".join(faults), hindrance=missing)
 
 
 def verdicts_on(
@@ -85,11 +108,17 @@ def verdicts_on(
     scheduler.handle(ev.CandidatesFetched(issues, hindrance), 0.0)
     if fault:
         scheduler.handle(ev.PollFailed(fault, skipped=True), 0.0)
-    claims = scheduler.snapshot(0.0).claims
-    return [
-        CandidateVerdict(issue, _reasons(scheduler, issue, claims.get(issue.id), fault, hindrance))
-        for issue in sorted(issues, key=order_key)
-    ]
+    snapshot = scheduler.snapshot(0.0)
+
+    def verdict(issue: Issue) -> CandidateVerdict:
+        claim = snapshot.claims.get(issue.id)
+        reasons = _reasons(scheduler, issue, claim, fault, hindrance)
+        host = claim.host if isinstance(claim, Rechecking | Running) else None
+        return CandidateVerdict(
+            issue, reasons, policy.of_rule(snapshot.rules.get(issue.id, "")), host
+        )
+
+    return [verdict(issue) for issue in sorted(issues, key=order_key)]
 
 
 def _reasons(
@@ -152,14 +181,14 @@ async def missing_program(options: RunOptions, settings: Settings) -> str | None
 
 def read_issue(options: RunOptions, identifier: str) -> Issue:
     """Return the issue of that identifier or id. Raises SortieError where there is none."""
-    issue = _ask(options, _load(options), lambda tracker: tracker.find(identifier))
+    issue = _ask(options, load_quietly(options), lambda tracker: tracker.find(identifier))
     if issue is None:
         raise SortieError(f"the tracker has no issue {identifier}; look at its spelling")
     return issue
 
 
-def _load(options: RunOptions) -> Workflow:
-    """Read WORKFLOW.md, and have what the tracker logs go where the settings say."""
+def load_quietly(options: RunOptions) -> Workflow:
+    """Read WORKFLOW.md, and have what is logged go where the settings say."""
     workflow = load_workflow(options)
     settings = workflow.settings
     configure(

@@ -14,6 +14,7 @@ from sortie.daemon.dry_run import CandidateVerdict, dry_run, read_issue, verdict
 from sortie.daemon.locks import database_lock
 from sortie.daemon.options import RunOptions
 from sortie.model import (
+    LOCAL,
     Blocker,
     HoldReason,
     RunId,
@@ -59,11 +60,13 @@ def test_issues_are_judged_in_their_order() -> None:
     verdicts = verdicts_on((second, blocked, first, urgent), policy)
 
     assert verdicts == [
-        CandidateVerdict(urgent, ()),
-        CandidateVerdict(first, ()),
-        CandidateVerdict(second, ("no available orchestrator slots",)),
+        CandidateVerdict(urgent, (), policy, LOCAL),
+        CandidateVerdict(first, (), policy, LOCAL),
+        CandidateVerdict(second, ("no available orchestrator slots",), policy),
         CandidateVerdict(
-            blocked, ("it is blocked by X (state unknown)", "no available orchestrator slots")
+            blocked,
+            ("it is blocked by X (state unknown)", "no available orchestrator slots"),
+            policy,
         ),
     ]
 
