@@ -22,7 +22,7 @@ from sortie.model.numbers import (
 if TYPE_CHECKING:
     from sortie.daemon.estimates import Estimate
     from sortie.daemon.past_plan import PastPlan, StartDifference
-    from sortie.daemon.plan import Comparison, Difference, Plan, PlannedIssue
+    from sortie.daemon.plan import BacklogPlan, Comparison, Difference, PlannedIssue
 
 NO_HISTORY = "no history"
 
@@ -69,7 +69,7 @@ def plan(
     _show(planned(options, against), output)
 
 
-def _show(found: Plan, output: Format) -> None:
+def _show(found: BacklogPlan, output: Format) -> None:
     if output is Format.JSON:
         compared = found.comparison
         emit_json(

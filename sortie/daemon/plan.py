@@ -68,7 +68,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...]
 
 
-class Plan(Struct, frozen=True, kw_only=True):
+class BacklogPlan(Struct, frozen=True, kw_only=True):
     """What would become of the backlog, by the settings in force and by others."""
 
     issues: tuple[PlannedIssue, ...]
@@ -80,7 +80,7 @@ def recorded_runs(db_path: str) -> Sequence[HistoryRow]:
     return read_history(db_path, limit=HISTORY) if os.path.isfile(db_path) else ()
 
 
-def plan(options: RunOptions, against: Path | None) -> Plan:
+def plan(options: RunOptions, against: Path | None) -> BacklogPlan:
     """Ask the tracker once and plan. Raises SortieError."""
     workflow = load_quietly(options)
     other = None if against is None else other_workflow(options, against)
@@ -89,9 +89,9 @@ def plan(options: RunOptions, against: Path | None) -> Plan:
     estimate = estimator(recorded_runs(workflow.settings.db_path))
     issues = _planned(workflow, found, estimate)
     if other is None:
-        return Plan(issues=issues)
+        return BacklogPlan(issues=issues)
     after = _planned(other, found, estimate)
-    return Plan(issues=issues, comparison=_comparison(workflow, other, issues, after))
+    return BacklogPlan(issues=issues, comparison=_comparison(workflow, other, issues, after))
 
 
 def other_workflow(options: RunOptions, path: Path) -> Workflow:

@@ -22,6 +22,7 @@ from sortie.telemetry.event_log.segments import OURS, began_at, frames
 from sortie.telemetry.private_directory import StoredFile, opened, words_of
 
 _SLACK = 1.0  # seconds after an event in which nothing else counts as having happened
+_LATENESS = 60.0  # seconds by which a daemon that is at work may be late
 
 
 class EventLogError(SortieError):
@@ -128,29 +129,38 @@ def past_at(path: str, at: float, *, alive: bool) -> Past:
     if not begun:
         raise _not_recorded(path, files, at)
     segment = read_segment(path, begun[-1])
+    offset = segment.offset
+    replay, is_over = _replayed(segment, at - offset)
+    if is_over and replay.now + offset < at - _SLACK:
+        following = files[files.index(begun[-1]) + 1 :]
+        if following:
+            is_known = read_segment(path, following[0]).header.follows
+        else:  # it would have been told of the time at the latest then
+            is_known = alive and at - offset < replay.scheduler.wakeup_at() + _LATENESS
+        if not is_known:
+            raise _not_recorded(path, files, at)
+    return Past(replay=replay, at=at, last_event_at=replay.now + offset, offset=offset)
+
+
+def _replayed(segment: Segment, until: float) -> tuple[Replay, bool]:
+    """Replay a segment up to a time of the scheduler; tell whether that was all of it.
+
+    Raises EventLogError, also where this version cannot replay what another has recorded.
+    """
     try:
         replay = Replay(segment.header)
-    except DecodeError as error:
-        raise _unreadable(path, begun[-1], error) from error
-    for incident in segment.incidents():
-        if incident.now + segment.offset > at:
-            break
-        replay.tell(incident)
-    else:
-        ended = replay.now + segment.offset < at - _SLACK
-        if ended and not _is_followed(path, files, begun[-1], alive=alive):
-            raise _not_recorded(path, files, at)
-    return Past(
-        replay=replay, at=at, last_event_at=replay.now + segment.offset, offset=segment.offset
-    )
-
-
-def _is_followed(path: str, files: Sequence[StoredFile], file: StoredFile, *, alive: bool) -> bool:
-    """Tell whether nothing happened after a segment, up to the next one or to now."""
-    following = files[files.index(file) + 1 :]
-    if not following:
-        return alive
-    return read_segment(path, following[0]).header.follows
+        for incident in segment.incidents():
+            if incident.now > until:
+                return replay, False
+            replay.tell(incident)
+    except EventLogError:
+        raise
+    except Exception as error:  # the edge: another version's state may mislead this one anywhere
+        raise EventLogError(
+            f"cannot decide over again what Sortie {segment.header.version} was told in"
+            f" {os.path.join(segment.path, segment.file.name)}: {error or type(error).__name__}"
+        ) from error
+    return replay, True
 
 
 def _not_recorded(path: str, files: Sequence[StoredFile], at: float) -> EventLogError:

@@ -246,3 +246,38 @@ def test_without_a_log_that_is_said(tmp_path: Path) -> None:
     """The sentence names the setting."""
     with pytest.raises(EventLogError, match=r"journal\.keep_days"):
         Rig(tmp_path).past(5)
+
+
+async def test_while_a_daemon_is_at_work_the_last_event_holds(
+    at_once: MockClock, tmp_path: Path
+) -> None:
+    """Until the time at which it would have been told of something else."""
+    rig = Rig(tmp_path)
+    async with rig.running():
+        (start,) = rig.start(issue("a"))
+        rig.tell(ev.TurnStarted(start.run_id, 1))
+        await rig.sleep(10)
+
+    assert rig.past(28, alive=True).last_event_at == EPOCH + 10
+    with pytest.raises(EventLogError, match="nothing is recorded"):
+        rig.past(28)
+    with pytest.raises(EventLogError, match="nothing is recorded"):
+        rig.past(200, alive=True)
+
+
+async def test_what_this_version_cannot_decide_is_said(
+    at_once: MockClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever breaks in a replay, it is one sentence that names the version."""
+    rig = Rig(tmp_path)
+    async with rig.running():
+        rig.start(issue("a"))
+        await rig.sleep(10)
+
+    def broken(*_: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(type(rig.scheduler), "handle", broken)
+
+    with pytest.raises(EventLogError, match=r"cannot decide over again what Sortie [0-9]"):
+        rig.past(5)
