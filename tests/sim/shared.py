@@ -27,6 +27,7 @@ from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev
 from sortie.scheduler.allocator import Allocator, SlotMember
 from sortie.scheduler.grants import SlotGrant
+from tests.sim.recording import RecordedLife
 
 HOURS = 24
 LOOK_EVERY = 10.0
@@ -54,6 +55,7 @@ class Team:
     running: dict[RunId, do.StartWorker] = field(default_factory=dict)
     grants: list[SlotGrant] = field(default_factory=list)
     scheduler: Scheduler | None = None
+    recorded: RecordedLife = field(default_factory=lambda: RecordedLife(0))
     life: int = 0
     waits_since: float | None = None
     short_since: float | None = None
@@ -117,6 +119,7 @@ class SharedDay:
                     self._tell(team, ev.TimePassed())
         for team in self.teams.values():
             self._check_wait(team)
+            self._replay(team)
 
     def _later(self, seconds: float, action: Callable[[], None]) -> None:
         heapq.heappush(self._events, (self.now + seconds, next(self._order), action))
@@ -130,12 +133,19 @@ class SharedDay:
             new_run_id=RunIds(UUID(int=team.life * 16 + NAMES.index(team.name))),
             grant=SlotGrant(),
         )
+        self._replay(team)
+        team.recorded = RecordedLife(team.life)
         team.grants.clear()
         self._settled_at = self.now
 
+    def _replay(self, team: Team) -> None:
+        """See that what is recorded of a life gives the same decisions again."""
+        differs = team.recorded.replayed_otherwise()
+        assert differs is None, differs
+
     def _tell(self, team: Team, event: Event) -> None:
         assert team.scheduler is not None
-        for decision in team.scheduler.handle(event, self.now):
+        for decision in team.recorded.decide(team.scheduler, event, self.now):
             self._perform(team, decision)
 
     def _answer(self, team: Team, seconds: float, event: Callable[[], Event]) -> None:
