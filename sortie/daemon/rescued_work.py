@@ -66,9 +66,7 @@ def shown_work(options: RunOptions, kept: Kept) -> str:
 
     async def ask() -> str:
         async with _mirrors(options) as mirrors:
-            return await Rescues(mirrors[kept.place]).show(
-                kept.work.ref, _environ(options)
-            )
+            return await Rescues(mirrors[kept.place]).show(kept.work.ref, _environ(options))
 
     return trio.run(ask)
 
@@ -104,9 +102,7 @@ async def _pack(
 
 async def _pack_lfs_files(options: RunOptions, kept: Kept, take: Callable[[bytes], object]) -> None:
     async with _mirrors(options) as mirrors:
-        await Rescues(mirrors[kept.place]).lfs_files(
-            kept.work.ref, _environ(options), take
-        )
+        await Rescues(mirrors[kept.place]).lfs_files(kept.work.ref, _environ(options), take)
 
 
 def _put_lfs_files(directory: str, archive: IO[bytes]) -> None:
