@@ -18,6 +18,7 @@ from sortie.config.settings import (
     TrackerSettings,
     WorkerSettings,
 )
+from sortie.config.trust import trust_findings
 from sortie.documents import Path
 from sortie.model import LOCAL, state_key
 from sortie.model.addresses import is_loopback
@@ -138,6 +139,8 @@ def all_findings(
     if (tracker := parts["tracker"]) is not None:
         if isinstance(schema, TrackerSchema):
             yield from adapter_findings(tracker, schema)
+            if parts["trust"] is not None:
+                yield from trust_findings(parts["trust"], tracker.kind, schema.rights)
             if schema.block_name in blocks:
                 yield from schema.check(tracker, blocks[schema.block_name])
         yield from tracker_findings(tracker)

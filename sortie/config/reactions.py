@@ -5,52 +5,23 @@ A reaction whose block is absent is off.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated
 
 from pydantic import Field
-from pydantic_core import PydanticCustomError
 
+from sortie.config.authors import Authors
 from sortie.config.block import Block
 from sortie.config.values import (
-    CheckWithSchema,
     Line,
     choice,
     milliseconds,
-    needs,
     whole,
 )
 from sortie.model.pull_requests import MergeMethod
-from sortie.model.texts import NOT_ON_A_LINE
 
 MOST_RUNS = 100
 
 Runs = Annotated[int, whole(1, MOST_RUNS)]
-
-
-def _authors(value: Any) -> Any:
-    """Accept a word, or a list of names."""
-    if value in ("write", "anyone"):
-        return value
-    if not isinstance(value, list | tuple) or not value:
-        raise needs("write, anyone or a list of names")
-    for at, name in enumerate(value):
-        if not isinstance(name, str) or NOT_ON_A_LINE.search(name) or not name.strip():
-            wrong = {"what": "needs a name on one line", "item": at}
-            raise PydanticCustomError("needs", "{what}", wrong)
-    return tuple(name.strip() for name in value)
-
-
-_SHAPE: dict[str, Any] = {
-    "oneOf": [
-        {"type": "string", "enum": ["write", "anyone"]},
-        {"type": "array", "items": {"type": "string"}},
-    ]
-}
-
-Authors = Annotated[
-    Literal["write", "anyone"] | tuple[str, ...], CheckWithSchema(_authors, shape=_SHAPE)
-]
-"""Whose words count: of those who may push, of anybody, or of these."""
 
 
 class ChecksReaction(Block):

@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from sortie.config.report import Finding
 from sortie.config.settings import AgentSettings, TrackerSettings
+from sortie.model.trust import Right
 
 
 class BlockSchema(Struct, frozen=True, kw_only=True):
@@ -43,7 +44,8 @@ class AgentSchema(BlockSchema, frozen=True, kw_only=True):
 class TrackerSchema(BlockSchema, frozen=True, kw_only=True):
     """The block of a tracker's adapter, and what it makes of the keys of ``tracker``.
 
-    Of ``TRACKER_KEYS`` those in ``required`` must be set, and those in ``known`` may be. ``check``
+    Of ``TRACKER_KEYS`` those in ``required`` must be set, and those in ``known`` may be. ``rights``
+    are those of people that it can tell of. ``check``
     takes the decoded settings of ``tracker`` and the decoded block, and yields what is wrong with
     them; it is asked only for the chosen adapter, and a setting that has an error already is not
     reported again.
@@ -52,6 +54,7 @@ class TrackerSchema(BlockSchema, frozen=True, kw_only=True):
     required: frozenset[str] = frozenset()
     known: frozenset[str] = frozenset()
     has_labels: bool = True
+    rights: frozenset[Right] = frozenset()
     check: Callable[[TrackerSettings, Any], Iterable[Finding]] = lambda _tracker, _block: ()
 
 

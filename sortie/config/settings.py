@@ -25,6 +25,7 @@ from sortie.config.rules import Conditions, StageSettings
 from sortie.config.self_review import SelfReviewSettings
 from sortie.config.share import ShareSettings
 from sortie.config.token_rates import TokenRate
+from sortie.config.trust import TrustSettings
 from sortie.config.values import (
     Blocks,
     Command,
@@ -275,6 +276,7 @@ class Settings(Block):
     """
 
     tracker: TrackerSettings
+    trust: TrustSettings = TrustSettings()
     polling: PollingSettings = PollingSettings()
     workspace: WorkspaceSettings
     repository: RepositorySettings = RepositorySettings()

@@ -34,6 +34,7 @@ def use_settings(
     except SortieError:
         tracker.configure(states_of(orchestrator.settings))
         raise
+    tracker.trust(workflow.settings.trust)
     orchestrator.apply(workflow.settings, policy_of(workflow.settings))
 
 

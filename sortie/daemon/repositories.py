@@ -18,7 +18,7 @@ from sortie.forges import Forge, ForgeContext
 from sortie.model import TrackerError, TrackerErrorKind
 from sortie.model.git_urls import GitUrl, parse_git_url
 from sortie.model.secrets import unchanged
-from sortie.orchestrator.guarded_tracker import progress
+from sortie.orchestrator.time_limits import progress
 from sortie.transports import Transport
 from sortie.worker import RemoteRepository
 from sortie.workspaces.git_values import GitAccess, RepositoryOptions

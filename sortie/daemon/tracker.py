@@ -15,7 +15,8 @@ from sortie.config.settings import Settings
 from sortie.daemon.run_contexts import known_secrets
 from sortie.model import Sighting, SortieError, StoreError, TrackerError, TrackerErrorKind
 from sortie.model.secrets import redactor
-from sortie.orchestrator.guarded_tracker import GuardedTracker, progress
+from sortie.orchestrator.guarded_tracker import GuardedTracker
+from sortie.orchestrator.time_limits import progress
 from sortie.store import Store
 from sortie.telemetry import Publish, facts
 from sortie.trackers import Tracker, TrackerAdapter, TrackerContext, TrackerStates
@@ -80,6 +81,7 @@ async def open_tracker(
         opening.deadline = float("inf")
         guarded = GuardedTracker(tracker, publish)
         guarded.hide(redactor(known_secrets(workflow.settings, environ)))
+        guarded.trust(workflow.settings.trust)
         yield guarded
         return
     message = f"the {adapter.kind} tracker was not ready within {OPEN_LIMIT:g} s"

@@ -16,10 +16,12 @@ from sortie.http.client import HttpClient, segment
 from sortie.http.comments import OnceOnly, is_marked, marked
 from sortie.http.json_values import mapping_of, text_of, word_of
 from sortie.http.pages import next_link, walk
+from sortie.http.permissions import may_push
 from sortie.http.requests import HttpRequest, error_text_in_json
 from sortie.model import PullRequest, RateBudget, TrackerError, TrackerErrorKind
 from sortie.model.checks import Check, CheckResult, passed
 from sortie.model.pull_requests import Note
+from sortie.model.trust import login_key
 from sortie.telemetry.log.structlog_alone import structlog
 
 log = structlog.get_logger()
@@ -40,9 +42,7 @@ REVIEW_NOTE = "review:"
 DIFF_NOTE = "diff:"
 """Before the id of a note in a review thread, which GitHub counts apart from comments."""
 
-_MAY_WRITE = frozenset({"write", "maintain", "admin", "owner"})
 _MISSING = frozenset({404})
-_UNTOLD = frozenset({403, 404})
 _NO_LOG = frozenset({403, 404, 410})
 
 
@@ -131,7 +131,7 @@ class HttpForge(Forge):
 
     async def may_write(self, user: str) -> bool:
         """Tell whether somebody may push, as it was at most PERMISSION_LIFE seconds ago."""
-        now, name = trio.current_time(), user.strip().casefold()
+        now, name = trio.current_time(), login_key(user)
         if not name:
             return False
         known = self._writers.get(name)
@@ -159,15 +159,7 @@ class HttpForge(Forge):
         GitHub and Gitea have the same address for it. Raises TrackerError (PERMISSION) where the
         account of the token may not ask.
         """
-        path = f"/collaborators/{segment(user)}/permission"
-        what = f"cannot see what {user} may do"
-        answer = await self.ask(path, what, wanted=_UNTOLD)
-        if answer.status == 403:
-            what += ": the account of the token may not ask that, and on Gitea"
-            what += " has to administer the repository for it"
-        if not self.permitted(answer, what).ok:
-            return False
-        return word_of(mapping_of(answer.json()).get("permission")) in _MAY_WRITE
+        return await may_push(self.client, self.root, user)
 
     async def acknowledge(self, pull_request: PullRequest, note: Note) -> None:
         """Put eyes on a comment; GitHub and Gitea take a second one for the first."""

@@ -10,6 +10,7 @@ from typing import NewType
 from msgspec import Struct
 
 from sortie.model.texts import cut
+from sortie.model.trust import Trust
 
 _DIGITS = re.compile(r"([0-9]+)")
 
@@ -61,7 +62,8 @@ class Issue(Struct, frozen=True, kw_only=True):
     ``state_key``. Times are aware. ``formerly`` are ids that this issue may have had before,
     where the tracker noticed that they are gone. ``author`` is the name of who wrote it, and
     ``author_id`` by what the tracker itself tells people apart, which nobody can choose to look
-    like somebody else; None where nobody is known.
+    like somebody else; None where nobody is known. ``trust`` is what the settings make of that;
+    None where everybody's words count.
     """
 
     id: IssueId
@@ -83,6 +85,7 @@ class Issue(Struct, frozen=True, kw_only=True):
     created_at: datetime | None = None
     updated_at: datetime | None = None
     formerly: tuple[IssueId, ...] = ()
+    trust: Trust | None = None
 
     @property
     def shown_title(self) -> str:

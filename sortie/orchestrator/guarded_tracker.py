@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from contextvars import ContextVar
 from functools import partial
 from operator import attrgetter
 from typing import TypeVar
@@ -17,8 +16,10 @@ import trio
 from msgspec import Struct
 from msgspec.structs import replace
 
+from sortie.config.trust import TrustSettings
 from sortie.model import Issue, IssueId, RateBudget, TrackerError, TrackerErrorKind
 from sortie.model.checks import Check
+from sortie.orchestrator.time_limits import PROGRESS_TIMEOUT, bounded
 from sortie.orchestrator.tracker_answers import (
     Complain,
     Redact,
@@ -29,12 +30,7 @@ from sortie.orchestrator.tracker_answers import (
 from sortie.resources import note, shortage_behind
 from sortie.telemetry import Publish, facts
 from sortie.trackers import IssuesRead, Overview, Tracker, TrackerStates
-
-PROGRESS_TIMEOUT = 60.0
-"""Seconds without an answer or progress after which a request is given up."""
-
-REQUEST_TIME_LIMIT = 600.0
-"""Seconds after which a request is given up, whatever progress it makes."""
+from sortie.trackers.trust import Judge
 
 LONGEST_PAUSE = 3600.0
 """Seconds of the longest pause, even if the tracker asks for more."""
@@ -47,14 +43,6 @@ _COMPLAINT_LIMIT = 1000
 
 _T = TypeVar("_T")
 _end_of = attrgetter("until")
-
-_progress_scope: ContextVar[trio.CancelScope | None] = ContextVar("_progress_scope", default=None)
-
-
-def progress() -> None:
-    """Report progress of this task's request: PROGRESS_TIMEOUT begins anew."""
-    if (scope := _progress_scope.get()) is not None:
-        scope.deadline = trio.current_time() + PROGRESS_TIMEOUT
 
 
 class TrackerPause(Struct, frozen=True, kw_only=True):
@@ -75,6 +63,7 @@ class GuardedTracker:
         self._tracker = tracker
         self._publish = publish
         self._answers = SoundAnswers()
+        self._judge = Judge(tracker, TrustSettings())
         self._complaints: set[str] = set()
         self._pause = TrackerPause(until=float("-inf"), error="")
         self._list_pause = self._pause
@@ -83,6 +72,10 @@ class GuardedTracker:
     def hide(self, redact: Redact) -> None:
         """Pass on no issue with a secret in its texts from now on that ``redact`` knows."""
         self._answers.hide(redact)
+
+    def trust(self, settings: TrustSettings) -> None:
+        """Judge the authors of issues and comments by these settings from now on."""
+        self._judge.settings = settings
 
     @property
     def pause(self) -> TrackerPause | None:
@@ -99,7 +92,8 @@ class GuardedTracker:
 
         async def request() -> Sequence[Issue]:
             answer = await self._tracker.fetch_candidates(states)
-            return self._answers.listed(answer, self._complaining("fetch_candidates"))
+            listed = self._answers.listed(answer, self._complaining("fetch_candidates"))
+            return await self._judge.judged(listed)
 
         self._lists_under_way += 1
         try:
@@ -112,7 +106,8 @@ class GuardedTracker:
 
         async def request() -> IssuesRead:
             answer = await self._tracker.fetch_by_ids(ids)
-            return self._answers.reread(answer, ids, self._complaining("fetch_by_ids"))
+            read = self._answers.reread(answer, ids, self._complaining("fetch_by_ids"))
+            return replace(read, issues=tuple(await self._judge.judged(read.issues)))
 
         answer = await self._ask("fetch_by_ids", request)
         for error in answer.failed.values():
@@ -124,7 +119,7 @@ class GuardedTracker:
 
         async def request() -> Issue | None:
             answer = await self._tracker.find(name)
-            return None if answer is None else self._answers.clean(sound_issue(answer))
+            return None if answer is None else await self._sound(sound_issue(answer))
 
         return await self._ask("find", request)
 
@@ -132,10 +127,15 @@ class GuardedTracker:
         """See Tracker."""
 
         async def request() -> Issue:
-            moved = sound_move(await self._tracker.transition(issue, state), issue)
-            return self._answers.clean(moved)
+            return await self._sound(
+                sound_move(await self._tracker.transition(issue, state), issue)
+            )
 
         return await self._ask("transition", request)
+
+    async def _sound(self, issue: Issue) -> Issue:
+        """Return an issue without secrets, with what its authors count for."""
+        return (await self._judge.judged([self._answers.clean(issue)]))[0]
 
     async def complete_move(self, issue: Issue) -> None:
         """See Tracker."""
@@ -218,7 +218,7 @@ class GuardedTracker:
             )
         began, error = trio.current_time(), "nobody waited for the answer any more"
         try:
-            answer = await _bounded(request)
+            answer = await bounded(request)
             error = ""
             return answer
         except TrackerError as exc:
@@ -286,13 +286,3 @@ class GuardedTracker:
 
 def _now(pause: TrackerPause) -> TrackerPause | None:
     return pause if pause.until > trio.current_time() else None
-
-
-async def _bounded(request: Callable[[], Awaitable[_T]]) -> _T:
-    """Wait for an answer as long as ``progress`` is called in time. Raises TooSlowError."""
-    with trio.fail_after(REQUEST_TIME_LIMIT), trio.fail_after(PROGRESS_TIMEOUT) as scope:
-        token = _progress_scope.set(scope)
-        try:
-            return await request()
-        finally:
-            _progress_scope.reset(token)

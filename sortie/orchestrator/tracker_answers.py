@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from sortie.model import Blocker, Comment, Issue, IssueId, TrackerError, TrackerErrorKind
 from sortie.model.secrets import unchanged
 from sortie.model.texts import start_of
+from sortie.model.trust import Trust
 from sortie.trackers import IssuesRead
 
 Complain = Callable[[str], object]
@@ -200,6 +201,7 @@ _FIELDS: Mapping[type, Mapping[str, type | tuple[type, ...]]] = {
         **dict.fromkeys(("created_at", "updated_at"), _OPTIONAL_TIME),
         **dict.fromkeys(_PARTS, tuple),
         "priority": (int, NoneType),
+        "trust": (Trust, NoneType),
     },
     Comment: {
         "author": str,

@@ -48,6 +48,11 @@ def _labels(issue: Issue, view: View) -> str | None:
     return f"it lacks the label {', '.join(missing)}" if missing else None
 
 
+def _trusted(issue: Issue, _view: View) -> str | None:
+    trust = issue.trust
+    return trust.distrust if trust is not None and trust.holds and trust.distrust else None
+
+
 def _blockers(issue: Issue, view: View) -> str | None:
     terminal = view.state.policy.terminal_states
     open_ones = [
@@ -238,6 +243,7 @@ FITNESS: tuple[tuple[str, Gate], ...] = (
     ("complete", _complete),
     ("state", _active),
     ("labels", _labels),
+    ("trust", _trusted),
     ("blockers", _blockers),
 )
 """Gates that only the issue itself can open."""

@@ -14,7 +14,8 @@ from typing import Literal
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from sortie.config.reactions import Authors, ReactionsSettings, ReviewReaction
+from sortie.config.authors import Authors
+from sortie.config.reactions import ReactionsSettings, ReviewReaction
 from sortie.model.pull_requests import (
     CheckState,
     HeadCheck,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from msgspec import Struct, field
 from pydantic import BaseModel
@@ -17,6 +17,7 @@ from sortie.config.settings import TrackerSettings
 from sortie.model import Issue, IssueId, RateBudget, Sighting, TrackerError, state_key
 from sortie.model.checks import Check
 from sortie.model.hiding import repr_without
+from sortie.model.trust import Endorsement, Right
 
 
 class IssuesRead(Struct, frozen=True, kw_only=True):
@@ -187,6 +188,24 @@ class Tracker(Protocol):
         return 0.0
 
 
+@runtime_checkable
+class TellsOfPeople(Protocol):
+    """A tracker that tells of the people in it. Both raise TrackerError."""
+
+    async def may(self, author_id: str, right: Right) -> bool:
+        """Tell whether somebody has a right; False for who is unknown to the tracker.
+
+        ``author_id`` is that of an issue or a comment. PERMISSION is raised where the account of
+        the key may not ask it of anybody.
+        """
+        ...
+
+    async def endorsement(self, issue: Issue, label: str) -> Endorsement | None:
+        """Return who has put a label on an issue, as it stands now; None where it does not stand
+        there, or cannot be told."""
+        ...
+
+
 class Sightings(Protocol):
     """A memory of when issues were first seen, for trackers that keep no times."""
 
@@ -224,7 +243,8 @@ class TrackerAdapter(Struct, frozen=True, kw_only=True):
     ``query_filter`` of ``tracker`` those in ``required`` must be set, those in ``optional`` may be
     and have these defaults, and the others mean nothing to this tracker. ``check`` takes the
     settings of ``tracker`` and of the block, and yields what is wrong with them as far as that can
-    be known without asking the tracker; each finding is told at its place.
+    be known without asking the tracker; each finding is told at its place. ``rights`` are those of
+    which ``may`` of its tracker, which then TellsOfPeople, can tell.
     """
 
     kind: str
@@ -234,6 +254,7 @@ class TrackerAdapter(Struct, frozen=True, kw_only=True):
     required: frozenset[str] = frozenset()
     optional: Mapping[str, str | None] = field(default_factory=dict)
     capabilities: frozenset[Capability] = frozenset()
+    rights: frozenset[Right] = frozenset()
     check: Callable[[TrackerSettings, Any], Iterable[Finding]] = lambda _tracker, _block: ()
 
 

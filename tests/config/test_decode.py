@@ -129,6 +129,12 @@ def test_defaults_are_those_of_the_contract() -> None:
         "token_rates": {},
         "db_path": "/srv/.sortie.db",
         "isolation": Isolation.AUTO,
+        "trust": {
+            "authors": "anyone",
+            "comments": None,
+            "label": "sortie:trusted",
+            "on_untrusted": "hold",
+        },
         "tracker_block": "file",
         "remote_root": f"~/.local/state/sortie/workspaces/{digest}",
         "secret_variables": ("SORTIE_SERVER_AUTH_TOKEN", "SORTIE_TRACKER_API_KEY"),
@@ -228,7 +234,7 @@ UNKNOWN_TOP = (
     "known: agent, board, budget, db_path, file, forge, history, hooks, isolation, journal, "
     "logging, polling, reactions, repository, robot, rules, self_review, server, share, "
     "token_rates, "
-    "tracker, verify, worker, workspace"
+    "tracker, trust, verify, worker, workspace"
 )
 
 BAD = {

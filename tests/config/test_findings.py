@@ -360,3 +360,43 @@ def test_an_agent_is_asked_beside_the_settings_of_agents(keys: str, found: list[
     problems = decode(tree(text), schemas=schemas, context=around()).problems
 
     assert [str(p) for p in problems if p.severity == "error"] == found
+
+
+TRUST = (
+    GOOD
+    + """\
+trust:
+  authors: {authors}
+  comments: {comments}
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("authors", "comments", "found"),
+    [
+        ("anyone", "", []),
+        ("[ann]", "anyone", []),
+        (
+            "write",
+            "members",
+            [
+                'trust.authors: "write" cannot be told by the file tracker;'
+                " use a list of names or anyone (because of tracker.kind)",
+                'trust.comments: "members" cannot be told by the file tracker;'
+                " use a list of names or anyone (because of tracker.kind)",
+            ],
+        ),
+        ("writers", "", ["trust.authors: needs write, members, anyone or a list of names"]),
+        ("[]", "", ["trust.authors: needs write, members, anyone or a list of names"]),
+    ],
+)
+def test_a_right_that_a_tracker_never_tells_is_an_error(
+    authors: str, comments: str, found: list[str]
+) -> None:
+    """Nothing would ever be started, or everything."""
+    told = findings(TRUST.format(authors=authors, comments=comments))
+
+    assert len(told) == len(found)
+    for one, start in zip(told, found, strict=True):
+        assert start.split(" (because")[0].split(";")[0] in one

@@ -12,6 +12,7 @@ import pytest
 import trio
 
 from sortie.config.settings import Settings
+from sortie.config.trust import TrustSettings
 from sortie.daemon import reloader
 from sortie.daemon.options import RunOptions
 from sortie.daemon.reloader import Reloader, use_settings
@@ -207,6 +208,9 @@ class Refusing:
     def configure(self, states: TrackerStates) -> None:
         """See GuardedTracker."""
         self.states = states
+
+    def trust(self, settings: TrustSettings) -> None:
+        """See GuardedTracker."""
 
     def use(self, workflow: Workflow) -> None:
         """See RunContexts."""

@@ -7,7 +7,7 @@ from typing import Any
 from tests.forges.faces import not_found, paged, refused, time_at
 from tests.forges.gitlab_talk import GitLabTalk
 from tests.forges.hosted import PATH, HostedRepository
-from tests.forges.nouns import MadeCheck, Request, there
+from tests.forges.nouns import MadeCheck, Request
 from tests.trackers.server.exchange import Received, Reply
 
 _STATES = {
@@ -63,7 +63,7 @@ class GitLabFace(GitLabTalk):
             ("GET", r"/repository/commits/(\w+)", self._commit, ""),
             ("GET", r"/repository/commits/(\w+)/statuses", self._statuses, ""),
             ("DELETE", r"/repository/branches/([^/]+)", self._delete, ""),
-            ("GET", r"/members/all/(\d+)", self._member, ""),
+            ("GET", "/members/all", self._members, "query"),
             ("GET", r"/jobs/(\d+)/trace", self._trace, ""),
             ("POST", r"/jobs/(\d+)/retry", self._retry, ""),
         ]
@@ -194,13 +194,13 @@ class GitLabFace(GitLabTalk):
             return not_found("404 Branch Not Found")
         return Reply(status=204)
 
-    def _member(self, request: Received, number: str) -> Reply:
-        del request
-        name = there(dict(enumerate(self.hosted.people, 1)), number)
-        if name not in self.hosted.permissions:
-            return not_found()
-        level = _LEVELS[self.hosted.permissions[name]]
-        return Reply(body=self.user(name) | {"access_level": level})
+    def _members(self, request: Received) -> Reply:
+        found = [
+            self.user(name) | {"access_level": _LEVELS[right], "state": "active"}
+            for name, right in self.hosted.permissions.items()
+            if request.query["query"] in name
+        ]
+        return paged(request, found)
 
     def _job(self, number: str) -> MadeCheck | None:
         jobs = (check for check in self.hosted.made if not check.status)

@@ -11,7 +11,8 @@ from trio.testing import MockClock
 
 from sortie.facts import Fact
 from sortie.model import Issue, TrackerError, TrackerErrorKind
-from sortie.orchestrator.guarded_tracker import GuardedTracker, progress
+from sortie.orchestrator.guarded_tracker import GuardedTracker
+from sortie.orchestrator.time_limits import progress
 from sortie.resources import Shortages, keep_account
 from sortie.telemetry import facts
 from tests.trackers.fake import FakeTracker

@@ -22,6 +22,7 @@ GATES = (
     "complete",
     "state",
     "labels",
+    "trust",
     "blockers",
     "claim",
     "budget",

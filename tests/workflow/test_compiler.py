@@ -38,9 +38,8 @@ def test_good_prompts_have_no_problems(source: str) -> None:
 INVALID = "prompt: not a valid template:"
 VARIABLES = "known: attempt, issue, reaction, repository, review, run, stage, workspace"
 FIELDS = (
-    "known: assignee, author, blocked_by, branch_name, comments, created_at, description, "
-    "id, identifier, "
-    "issue_type, labels, parent, priority, state, title, updated_at, url"
+    "known: assignee, author, blocked_by, branch_name, comments, created_at, description, id, "
+    "identifier, issue_type, labels, parent, priority, state, title, updated_at, url"
 )
 BAD = {
     "unknown variables": (

@@ -17,6 +17,7 @@ from sortie.http.credentials import header
 from sortie.http.gitlab import PROVIDER
 from sortie.http.gitlab_notes import harmless
 from sortie.http.json_values import list_of, mapping_of, number_of, word_of
+from sortie.http.permissions import DEVELOPER, access_level
 from sortie.http.requests import HttpRequest
 from sortie.model import PullRequest, TrackerError, TrackerErrorKind
 from sortie.model.pull_requests import HeadCheck, Note, ReviewThread
@@ -31,8 +32,6 @@ _STATUSES = {
 _MISSING = frozenset({404})
 _DONE_ALREADY = frozenset({404, 409})
 _IMPOSSIBLE = frozenset({403, 404})
-_DEVELOPER = 30
-"""The access level from which on a member may push."""
 
 
 @asynccontextmanager
@@ -175,13 +174,7 @@ class GitLabForge(GitLabMerging):
 
     async def read_permission(self, user: str) -> bool:
         """Ask for the level of a member, of the project itself or of a group above it."""
-        if (number := await self._user_id(user)) is None:
-            return False
-        path = f"/members/all/{number}"
-        answer = await self.ask(path, f"cannot see what {user} may do", wanted=_MISSING)
-        if not answer.ok:
-            return False
-        return (number_of(mapping_of(answer.json()).get("access_level")) or 0) >= _DEVELOPER
+        return await access_level(self.client, self.root, user) >= DEVELOPER
 
     async def check_log(self, check: HeadCheck, lines: int) -> str:
         """Return the end of a job's log; a status of another service has none."""

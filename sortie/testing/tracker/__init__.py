@@ -12,6 +12,7 @@ What a tracker does not declare as a ``Capability``, and what its rig cannot do,
 """
 
 from sortie.testing.checks import CheckVerdict, Status
+from sortie.testing.tracker import people as _people
 from sortie.testing.tracker import reading as _reading
 from sortie.testing.tracker import trouble as _trouble
 from sortie.testing.tracker import writing as _writing
@@ -24,11 +25,13 @@ from sortie.testing.tracker.rig import (
     LosesAnswers,
     OpenRig,
     Rig,
+    RulesPeople,
     context_of,
     make_issue,
 )
 
-assert _reading, _writing
+assert _people, _reading
+assert _writing
 assert _trouble
 
 __all__ = [
@@ -40,6 +43,7 @@ __all__ = [
     "LosesAnswers",
     "OpenRig",
     "Rig",
+    "RulesPeople",
     "Status",
     "CheckVerdict",
     "context_of",

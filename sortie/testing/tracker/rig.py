@@ -11,6 +11,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 from msgspec.structs import replace
 
 from sortie.model import Issue, IssueId, Sighting, TrackerError, TrackerErrorKind
+from sortie.model.trust import Right
 from sortie.testing.checks import Checks, NotKept, NotTried, require
 from sortie.trackers import Capability, Tracker, TrackerAdapter, TrackerContext, TrackerStates
 
@@ -80,6 +81,30 @@ class LosesAnswers(Protocol):
 
     def lose_answer(self, change: Literal["move", "comment"]) -> None:
         """Have the next change of this kind be made, and its answer not arrive."""
+
+
+@runtime_checkable
+class RulesPeople(Protocol):
+    """A rig of a tracker that tells of people, who are named as authors of issues are.
+
+    ``rights`` are those that it can tell of. ``tells_edits`` is False where the tracker does not
+    tell who has changed a description.
+    """
+
+    rights: frozenset[Right]
+    tells_edits: bool
+
+    def grant(self, author: str, right: Right | None) -> None:
+        """Give somebody a right, or take all."""
+
+    def refuse_people(self) -> None:
+        """Have the tracker tell the key nothing of people."""
+
+    def label(self, issue_id: str, name: str, by: str, at: datetime, *, on: bool = True) -> None:
+        """Have somebody put a label on an issue, or take it off, without a further change."""
+
+    def edit(self, issue_id: str, what: str, by: str, at: datetime) -> None:
+        """Have somebody change the ``title`` or the ``description``, without a further change."""
 
 
 OpenRig = Callable[[Path], AbstractAsyncContextManager[Rig]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager
 
+from sortie.model.trust import Right
 from sortie.trackers import Capability, Tracker, TrackerAdapter, TrackerContext
 from sortie.trackers.gitea.settings import GiteaSettings, findings
 
@@ -21,6 +22,7 @@ ADAPTER = TrackerAdapter(
     block=GiteaSettings,
     open=open_tracker,
     required=frozenset({"endpoint", "api_key", "project"}),
+    rights=frozenset(Right),
     capabilities=frozenset(
         {Capability.BLOCKERS, Capability.LABELS, Capability.COMMENT_KEYS, Capability.RATE_LIMITS}
     ),

@@ -31,7 +31,7 @@ class GiteaApi:
         self._client = client
         self._reader = reader
         owner, _, name = reader.name.partition("/")
-        self._root = f"/repos/{segment(owner)}/{segment(name)}"
+        self.root = f"/repos/{segment(owner)}/{segment(name)}"
         self._dependencies: dict[IssueId, tuple[object, float, list[Mapping[str, Any]]]] = {}
 
     def path(self, issue_id: IssueId) -> str:
@@ -40,7 +40,7 @@ class GiteaApi:
 
     async def ask(self, path: str, what: str, **more: Any) -> HttpAnswer:
         """Ask about the repository."""
-        return await self._client.ask(HttpRequest(path=f"{self._root}{path}", what=what, **more))
+        return await self._client.ask(HttpRequest(path=f"{self.root}{path}", what=what, **more))
 
     async def write(self, method: str, path: str, what: str, body: Any = None, **more: Any) -> Any:
         """Change something, and return what the answer says."""
@@ -52,7 +52,7 @@ class GiteaApi:
     ) -> list[Mapping[str, Any]]:
         """Return all items of a list, none where there is no such address and that is wanted."""
         request = HttpRequest(
-            path=f"{self._root}{path}",
+            path=f"{self.root}{path}",
             what=what,
             params=[*params, ("limit", PAGE)],
             list_at=(),

@@ -32,6 +32,7 @@ from sortie.model.checks import Check, CheckResult, passed
 from sortie.trackers import TrackerContext, TrackerStates, UnreadableIssue
 from sortie.trackers.gitea.api import MISSING, GiteaApi
 from sortie.trackers.gitea.items import GiteaItem, GiteaReader, comment_of, gitea_states
+from sortie.trackers.gitea.people import GiteaPeople
 from sortie.trackers.gitea.settings import GiteaSettings
 from sortie.trackers.http.changes import ChangingList
 from sortie.trackers.http.listed import unreadable_issue
@@ -67,6 +68,7 @@ class GiteaTracker(HttpTracker[GiteaItem]):
         priorities = {state_key(k): v for k, v in settings.priority_labels.items()}
         self._reader = GiteaReader(name=self._name, priorities=priorities)
         self._api = GiteaApi(client, self._reader)
+        self.people = GiteaPeople(client, self._api, self._name)
         self._states = gitea_states(context.states, settings.unlabeled_state)
         self._known: ChangingList[Mapping[str, Any]] = ChangingList(
             lambda data: IssueId(str(data.get("number"))), _changed_at

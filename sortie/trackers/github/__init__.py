@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager
 
+from sortie.model.trust import Right
 from sortie.trackers import Capability, Tracker, TrackerAdapter, TrackerContext
 from sortie.trackers.github.settings import ENDPOINT, GitHubSettings, findings
 
@@ -22,6 +23,7 @@ ADAPTER = TrackerAdapter(
     open=open_tracker,
     required=frozenset({"api_key", "project"}),
     optional={"endpoint": ENDPOINT, "query_filter": None},
+    rights=frozenset(Right),
     capabilities=frozenset(
         {
             Capability.BLOCKERS,

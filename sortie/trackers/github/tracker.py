@@ -37,6 +37,7 @@ from sortie.trackers.github.items import (
     github_states,
     issue_of,
 )
+from sortie.trackers.github.people import GitHubPeople
 from sortie.trackers.github.settings import GitHubSettings
 from sortie.trackers.http.label_states import LabelStates
 from sortie.trackers.http.tracker import HttpTracker
@@ -94,6 +95,7 @@ class GitHubTracker(HttpTracker[GitHubItem]):
         self._settings = settings
         self._filter = context.query_filter
         self._api = GitHubApi(client, repository)
+        self.people = GitHubPeople(client, repository)
         self._batches = IssueBatches(client, repository)
         self._states = github_states(context.states, settings.unlabeled_state)
         self._candidates = GitHubCandidates(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager
 
+from sortie.model.trust import Right
 from sortie.trackers import Capability, Tracker, TrackerAdapter, TrackerContext
 from sortie.trackers.gitlab.settings import DEFAULT_ENDPOINT, GitLabSettings, check
 
@@ -22,6 +23,7 @@ ADAPTER = TrackerAdapter(
     open=open_tracker,
     required=frozenset({"api_key", "project"}),
     optional={"endpoint": DEFAULT_ENDPOINT, "query_filter": None},
+    rights=frozenset(Right),
     capabilities=frozenset(
         {Capability.BLOCKERS, Capability.LABELS, Capability.COMMENT_KEYS, Capability.RATE_LIMITS}
     ),

@@ -134,13 +134,22 @@ class GitLabApi:
         answer = await self._ask(path, what, wanted=_MISSING)
         return None if answer.status == 404 else _object(answer)
 
-    async def notes(self, key: IssueKey, *, newest_first: bool = False) -> Sequence[GitLabIssue]:
-        """Return the notes of an issue. A page of them may be short in the middle."""
+    async def label_events(self, key: IssueKey) -> Sequence[GitLabIssue]:
+        """Return who has put labels on an issue and taken them off, oldest first."""
+        what = f"cannot read the labels of issue {key.id}"
+        path = f"{_path_of(key)}/resource_label_events"
+        return await self._pages(HttpRequest(path=path, what=what, params=(_BY_PAGE,)))
+
+    async def notes(
+        self, key: IssueKey, *, newest_first: bool = False, with_system: bool = False
+    ) -> Sequence[GitLabIssue]:
+        """Return the notes of an issue, ``with_system`` also those of GitLab itself. A page of them
+        may be short in the middle."""
         request = HttpRequest(
             path=f"{_path_of(key)}/notes",
             what=f"cannot read the comments of issue {key.id}",
             params=(
-                ("activity_filter", "only_comments"),
+                ("activity_filter", "all_notes" if with_system else "only_comments"),
                 ("order_by", "created_at"),
                 ("sort", "desc" if newest_first else "asc"),
                 _BY_PAGE,

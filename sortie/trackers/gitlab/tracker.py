@@ -41,6 +41,7 @@ from sortie.trackers.gitlab.issues import (
 )
 from sortie.trackers.gitlab.links import IssueLinks
 from sortie.trackers.gitlab.names import places_of
+from sortie.trackers.gitlab.people import GitLabPeople
 from sortie.trackers.gitlab.project_labels import ProjectLabels
 from sortie.trackers.gitlab.query_filter import parsed
 from sortie.trackers.gitlab.scope import GitLabScope
@@ -81,6 +82,7 @@ class GitLabTracker(HttpTracker[GitLabIssue]):
             self._root,
             with_confidential=settings.confidential,
         )
+        self.people = GitLabPeople(client, self.api)
         self._labels = ProjectLabels(self.api)
         self._filter = parsed(context.query_filter)
         self._open = OpenIssues(self.api, self._filter)

@@ -25,7 +25,8 @@ from sortie.model import (
     TrackerErrorKind,
     same_state,
 )
-from sortie.trackers import IssuesRead, Overview, Tracker
+from sortie.model.trust import Endorsement, Right
+from sortie.trackers import IssuesRead, Overview, TellsOfPeople, Tracker
 from sortie.trackers.http.listed import ListedIssues
 
 ItemT = TypeVar("ItemT")
@@ -44,10 +45,11 @@ class HttpTracker(Tracker, Generic[ItemT]):
     """Does by the steps of an adapter what all have in common; an item is an issue as it was read.
 
     ``reads_back``: an issue is read once more after a move. Without it the answer to the change
-    tells how the issue stands.
+    tells how the issue stands. ``people`` is what the provider tells of them.
     """
 
     reads_back = True
+    people: TellsOfPeople
 
     def __init__(self, client: HttpClient) -> None:
         self.client = client
@@ -178,6 +180,14 @@ class HttpTracker(Tracker, Generic[ItemT]):
                 raise refusal
             before = after
         raise AssertionError
+
+    async def may(self, author_id: str, right: Right) -> bool:
+        """See TellsOfPeople."""
+        return await self.people.may(author_id, right)
+
+    async def endorsement(self, issue: Issue, label: str) -> Endorsement | None:
+        """See TellsOfPeople."""
+        return await self.people.endorsement(issue, label)
 
     def overview(self) -> Overview:
         """Return what the last list told."""

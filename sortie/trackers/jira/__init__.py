@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager
 
+from sortie.model.trust import Right
 from sortie.trackers import Capability, Tracker, TrackerAdapter, TrackerContext
 from sortie.trackers.jira.settings import JiraSettings, check
 
@@ -22,6 +23,7 @@ ADAPTER = TrackerAdapter(
     open=open_tracker,
     required=frozenset({"endpoint", "api_key", "project"}),
     optional={"query_filter": None},
+    rights=frozenset({Right.MEMBERS}),
     capabilities=frozenset(
         {
             Capability.BLOCKERS,

@@ -78,10 +78,10 @@ def _comment(told: Mapping[str, Any], edition: Edition) -> Comment:
     except ValueError:
         created = None
     return Comment(
-        author=author.name or author.id or "somebody",
+        author=author.name or author.login or "somebody",
         body=edition.read_text(told.get("body")),
         created_at=created,
-        author_id=author.id or None,
+        author_id=author.login or None,
     )
 
 

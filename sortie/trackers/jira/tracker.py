@@ -32,6 +32,7 @@ from sortie.trackers.jira.checks import JiraChecks
 from sortie.trackers.jira.comments import NewComment, body_of, read_comments
 from sortie.trackers.jira.editions import issue_request
 from sortie.trackers.jira.fields import FieldRules, JiraIssue, jira_issue
+from sortie.trackers.jira.rights import JiraPeople
 from sortie.trackers.jira.settings import (
     MISSING_LIBRARIES,
     JiraSettings,
@@ -118,6 +119,7 @@ class JiraTracker(HttpTracker[JiraIssue]):
         self._states = context.states
         self._priorities = {state_key(name): n for name, n in settings.priorities.items()}
         self.site = SiteMemory(client, settings.deployment, context.project)
+        self.people = JiraPeople(client, self.site)
         self._candidates = JiraCandidates(client, self._rules, context.query_filter, sweep)
         self._once = OnceOnly()
         self._tried: OrderedDict[str, datetime | None] = OrderedDict()

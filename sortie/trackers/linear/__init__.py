@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from sortie.config.values import choice
+from sortie.model.trust import Right
 from sortie.trackers import Capability, Tracker, TrackerAdapter, TrackerContext
 from sortie.trackers.linear.settings_check import check_settings
 
@@ -42,6 +43,7 @@ ADAPTER = TrackerAdapter(
     required=frozenset({"api_key", "project"}),
     optional={"endpoint": "https://api.linear.app/graphql", "query_filter": None},
     check=check_settings,
+    rights=frozenset(Right),
     capabilities=frozenset(
         {
             Capability.BLOCKERS,

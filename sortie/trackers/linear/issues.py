@@ -86,7 +86,7 @@ def issue_of(node: Node, terminal: Sequence[str], comments: tuple[Comment, ...] 
             branch_name=node.get("branchName") or None,
             labels=tuple(str(label["name"]) for label in nodes_of(node["labels"])),
             author=_author(node, "creator", "externalUserCreator"),
-            author_id=_id_of(node.get("creator")),
+            author_id=id_of(node.get("creator")),
             assignee=_person(node.get("assignee")),
             parent=(node.get("parent") or {}).get("identifier"),
             comments=comments,
@@ -153,7 +153,7 @@ def comments_of(nodes: Sequence[Node]) -> tuple[Comment, ...]:
             author=_author(node, "user", "externalUser") or "?",
             body=str(node["body"]),
             created_at=time_of(node["createdAt"], "createdAt"),
-            author_id=_id_of(node.get("user")),
+            author_id=id_of(node.get("user")),
         )
         for node in reversed(nodes)
     ]
@@ -165,5 +165,6 @@ def _author(node: Node, user: str, external: str) -> str | None:
     return _person(node.get(user)) or bot.get("name") or _person(node.get(external))
 
 
-def _id_of(user: Node | None) -> str | None:
-    return str(user["id"]) if user else None
+def id_of(user: Node | None) -> str | None:
+    """Return by what Linear knows somebody: the address by which they log in."""
+    return str(user["email"]) if user else None

@@ -19,7 +19,8 @@ fragment IssueFields on Issue {{
   id identifier title description priority url branchName createdAt updatedAt archivedAt trashed
   team {{ id key }}
   state {{ id name type }}
-  creator {{ id name displayName }} botActor {{ name }} externalUserCreator {{ name displayName }}
+  creator {{ email name displayName }} botActor {{ name }}
+  externalUserCreator {{ name displayName }}
   assignee {{ name displayName }}
   parent {{ identifier }}
   labels(first: {LABELS}) {{ nodes {{ name }} {_PAGE} }}
@@ -39,7 +40,7 @@ fragment CommentFields on Issue {{
 _ONE_COMMENT = """
 fragment OneComment on Comment {
   id body createdAt updatedAt
-  user { id name displayName } botActor { name } externalUser { name displayName }
+  user { email name displayName } botActor { name } externalUser { name displayName }
 }
 """
 
@@ -120,6 +121,33 @@ query SortieRest(
 }}
 {_ONE_COMMENT}"""
 """The next pages of what one issue holds."""
+
+PERSON = """
+query SortiePerson($email: String!) {
+  users(filter: { email: { eqIgnoreCase: $email } }, first: 5, includeDisabled: true) {
+    nodes { email active guest app }
+  }
+}
+"""
+"""Somebody, by their address."""
+
+HISTORY = f"""
+query SortieHistory($filter: IssueFilter!) {{
+  issues(filter: $filter, first: 1, includeArchived: true) {{
+    nodes {{
+      history(first: 100) {{
+        nodes {{
+          createdAt updatedAt fromTitle updatedDescription
+          actor {{ email }} descriptionUpdatedBy {{ email }}
+          addedLabels {{ name }} removedLabels {{ name }}
+        }}
+        {_PAGE}
+      }}
+    }}
+  }}
+}}
+"""
+"""Who has changed labels, title and description of an issue."""
 
 TEAM = f"""
 query SortieTeam($key: String!) {{

@@ -34,6 +34,7 @@ from sortie.trackers.linear.api import PROVIDER, LinearApi, credential_of, nodes
 from sortie.trackers.linear.candidates import LinearCandidates, WantedIssues
 from sortie.trackers.linear.checks import LinearChecks
 from sortie.trackers.linear.issues import Node, comments_of, issue_of
+from sortie.trackers.linear.people import LinearPeople
 from sortie.trackers.linear.rereads import LinearReader
 from sortie.trackers.linear.settings_check import filter_of
 from sortie.trackers.linear.team import Team, find_team, state_named, states_of
@@ -68,6 +69,7 @@ class LinearTracker(HttpTracker[Node]):
         assert context.project is not None
         self._api = api
         self._key = context.project
+        self.people = LinearPeople(api)
         self._states = context.states
         self._filter = filter_of(context.query_filter)
         self._team: tuple[Team, float] | None = None

@@ -14,19 +14,23 @@ from sortie.trackers.gitea import ADAPTER
 from tests.trackers.gitea.service import PROJECT, TOKEN, GiteaService
 from tests.trackers.server.aliases import AliasedTracker, Aliases
 from tests.trackers.server.faults import Reset
+from tests.trackers.server.people import CrowdRig
 from tests.trackers.server.serving import TestServer, serving
 
 TERMINAL = frozenset(map(state_key, ("Done", "Dropped", "Shipped")))
 
 
-class GiteaRig:
+class GiteaRig(CrowdRig):
     """The server and a client of it."""
 
     capabilities = ADAPTER.capabilities
+    rights = ADAPTER.rights
+    tells_edits = False
     keeps = frozenset({"assignee"})
 
     def __init__(self, service: GiteaService, server: TestServer, tracker: Tracker) -> None:
         self._service = service
+        self.crowd = service.crowd
         self._server = server
         self._aliases = Aliases(untold=frozenset({"updated_at", "url"}))
         self._numbers: dict[str, int] = {}
@@ -63,6 +67,9 @@ class GiteaRig:
                 self._aliases.identifiers[blocker.identifier] = f"web-{other}"
                 service.put(other, title=None)
             service.dependencies[number].append(other)
+
+    def number_of(self, issue_id: str) -> str:
+        return str(self._numbers[issue_id])
 
     def lose(self, issue_id: str) -> None:
         del self._service.issues[self._numbers[issue_id]]

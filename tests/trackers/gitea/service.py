@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from sortie.model.trust import Right
 from tests.trackers.server.exchange import Received, Reply
+from tests.trackers.server.people import Crowd
 
 TOKEN = "gitea-token-7c0ffee"
 PROJECT = "team/web"
@@ -28,6 +30,7 @@ class GiteaService:
     comments: dict[int, list[Json]] = field(default_factory=dict)
     dependencies: dict[int, list[int]] = field(default_factory=dict)
     labels: dict[int, str] = field(default_factory=dict)
+    crowd: Crowd = field(default_factory=Crowd)
     down: bool = False
     retry_after: int | None = None
     page: int = 3
@@ -90,9 +93,12 @@ class GiteaService:
             ("GET", r"/issues/(\d+)/comments", self._comments),
             ("POST", r"/issues/(\d+)/comments", self._comment),
             ("GET", r"/issues/(\d+)/dependencies", self._dependencies),
+            ("GET", r"/issues/(\d+)/timeline", self._timeline),
             ("POST", r"/issues/(\d+)/labels", self._add_labels),
             ("DELETE", r"/issues/(\d+)/labels/(\d+)", self._remove_label),
         ]
+        if (person := self._person(request.path)) is not None:
+            return person
         if not request.path.startswith(ROOT):
             return Reply(status=404, body={"message": "not found"})
         for method, pattern, do in routes:
@@ -103,6 +109,39 @@ class GiteaService:
                     return Reply(status=404, body={"message": "issue does not exist"})
                 return do(request, *numbers)
         return Reply(status=404, body={"message": "not found"})
+
+    def _person(self, path: str) -> Reply | None:
+        """Answer what somebody may do, None where something else is asked."""
+        found = re.fullmatch(rf"{ROOT}/collaborators/([^/]+)(/permission)?", path)
+        member = re.fullmatch(r"/api/v1/orgs/[^/]+/members/([^/]+)", path)
+        if found is None and member is None:
+            return None
+        login = (found or member)[1]  # type: ignore[index]
+        self.crowd.asked.append(login)
+        if self.crowd.refuses:
+            return Reply(status=403, body={"message": "Only admins can query all permissions"})
+        if member is not None:
+            return Reply(status=204 if self.crowd.may(login, Right.MEMBERS) else 404)
+        if found is not None and found[2] is None:
+            return Reply(status=404)
+        permission = "write" if self.crowd.may(login, Right.WRITE) else "read"
+        return Reply(body={"permission": permission, "role_name": "", "user": {"login": login}})
+
+    def _timeline(self, request: Received, number: int) -> Reply:
+        kinds = {"add": "label", "remove": "label", "title": "change_title"}
+        past = [
+            {
+                "id": at,
+                "type": kinds[what],
+                "body": "1" if what == "add" else "",
+                "user": {"login": who},
+                "label": {"name": name} if name else None,
+                "created_at": done.isoformat(),
+            }
+            for at, (what, who, done, name) in enumerate(self.crowd.past(number))
+            if what in kinds
+        ]
+        return self._paged(request, past)
 
     def _paged(self, request: Received, items: list[Json]) -> Reply:
         size = min(int(request.query.get("limit", self.page)), self.page)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,7 +28,8 @@ MOST = 100
 def schema() -> GraphQLSchema:
     """Return the schema of what is used."""
     found = build_schema(Path(__file__).with_name("issues.graphql").read_text())
-    found.type_map["Actor"].resolve_type = lambda value, *_: value["kind"]  # type: ignore[attr-defined]
+    for name in ("Actor", "IssueTimelineItems"):
+        found.type_map[name].resolve_type = lambda value, *_: value["kind"]  # type: ignore[attr-defined]
     return found
 
 
@@ -112,6 +114,11 @@ class _Root:
         ours = service.repository.partition("/repos/")[2]
         parent = item.get("parent_issue_url")
         kind = item.get("type")
+        edits = [
+            {"editor": _named(who), "editedAt": _time(at)}
+            for what, who, at in service.crowd.edits.get(str(number), [])
+            if what == "description"
+        ]
         labels = [
             {"name": label if isinstance(label, str) else label["name"]} for label in item["labels"]
         ]
@@ -126,6 +133,10 @@ class _Root:
             "repository": {"nameWithOwner": ours},
             "labels": _connection(labels),
             "author": _actor(item["user"]),
+            "lastEditedAt": edits[-1]["editedAt"] if edits else None,
+            "editor": edits[-1]["editor"] if edits else None,
+            "userContentEdits": _connection(edits),
+            "timelineItems": _timeline(service, number),
             "assignees": _connection(item["assignees"]),
             "issueType": None if kind is None else {"name": kind["name"]},
             "parent": None if parent is None else _parent(parent),
@@ -156,6 +167,34 @@ def _actor(user: Json) -> Json:
     login = user["login"]
     kind = "Bot" if login.endswith("[bot]") else "User"
     return {"kind": kind, "login": login.removesuffix("[bot]")}
+
+
+def _named(login: str) -> Json:
+    return {"kind": "User", "login": login}
+
+
+def _time(at: datetime) -> str:
+    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _timeline(service: GitHubService, number: int) -> Callable[..., Json]:
+    kinds = {"add": "LabeledEvent", "title": "RenamedTitleEvent"}
+    events = [
+        {
+            "kind": kinds[what],
+            "actor": _named(who),
+            "createdAt": _time(at),
+            "label": {"name": name},
+        }
+        for what, who, at, name in service.crowd.past(number)
+        if what in kinds
+    ]
+
+    def timeline(_info: Any, last: int, **_: Any) -> Json:
+        page = {"hasNextPage": False, "hasPreviousPage": len(events) > last}
+        return {"nodes": events[-last:], "pageInfo": page}
+
+    return timeline
 
 
 def _connection(nodes: list[Json]) -> Callable[..., Json]:

@@ -17,6 +17,7 @@ from tests.trackers.github.shapes import a_label, a_user
 from tests.trackers.server.aliases import AliasedTracker, Aliases
 from tests.trackers.server.contract import OpenApiContract
 from tests.trackers.server.faults import Reset
+from tests.trackers.server.people import CrowdRig
 from tests.trackers.server.serving import TestServer, serving
 
 DESCRIPTION = Path(__file__).with_name("github.openapi.json.gz")
@@ -46,14 +47,17 @@ def keys_of(server: TestServer) -> dict[str, str]:
     }
 
 
-class GitHubRig:
+class GitHubRig(CrowdRig):
     """The server and a client of it."""
 
     capabilities = ADAPTER.capabilities
+    rights = ADAPTER.rights
+    tells_edits = True
     keeps = frozenset({"assignee", "issue_type", "parent", "updated_at"})
 
     def __init__(self, service: GitHubService, server: TestServer, tracker: GitHubTracker) -> None:
         self._service = service
+        self.crowd = service.crowd
         self._server = server
         self.aliases = Aliases(untold=frozenset({"url"}))
         self.tracker = AliasedTracker(tracker, self.aliases)
@@ -109,6 +113,9 @@ class GitHubRig:
         if issue_id not in self.aliases.ids:
             self.aliases.ids[issue_id] = str(len(self.aliases.ids) + 1)
         return int(self.aliases.ids[issue_id])
+
+    def number_of(self, issue_id: str) -> str:
+        return self.aliases.ids[issue_id]
 
     def lose(self, issue_id: str) -> None:
         self._service.remove(int(self.aliases.ids[issue_id]))

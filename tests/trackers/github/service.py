@@ -14,6 +14,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import quote
 
+from sortie.model.trust import Right
 from tests.trackers.github.graphql_service import MOST, PATH, answered
 from tests.trackers.github.shapes import (
     Json,
@@ -24,6 +25,7 @@ from tests.trackers.github.shapes import (
     an_issue,
 )
 from tests.trackers.server.exchange import Received, Reply
+from tests.trackers.server.people import Crowd
 
 TOKEN = "ghp_7c0ffee0000000000000000000000000test"
 OWNER, NAME = "octo-org", "hello-world"
@@ -94,6 +96,7 @@ class GitHubService:
     graphql: str = "new"
     graphql_remaining: int | None = None
     graphql_most: int = MOST
+    crowd: Crowd = field(default_factory=Crowd)
     counted: int = 0
     minted: int = 0
     _stale: dict[int, Json] = field(default_factory=dict)
@@ -234,6 +237,20 @@ class GitHubService:
                 return self._of_repository(request, rest)
         raise Refusal(404, f"Not Found: {path}")
 
+    def _person(self, login: str, right: Right) -> Reply:
+        self.crowd.asked.append(login)
+        if self.crowd.refuses:
+            raise Refusal(403, "Must have push access to view collaborator permission.")
+        if right is Right.MEMBERS:
+            return Reply(status=204 if self.crowd.may(login, right) else 404, sound=False)
+        permission = "write" if self.crowd.may(login, right) else "read"
+        body = {
+            "permission": permission,
+            "role_name": permission,
+            "user": a_user(login) | {"role_name": permission},
+        }
+        return Reply(body=body)
+
     def _of_repository(self, request: Received, rest: list[str]) -> Reply:
         if not self.visible:
             raise Refusal(404, "Not Found")
@@ -256,6 +273,8 @@ class GitHubService:
                 return self._make_label(request.json["name"])
             case "GET", ["issues"]:
                 return self._page(request, self._listed(query))
+            case "GET", ["collaborators", login, *more] if more in ([], ["permission"]):
+                return self._person(login, Right.WRITE if more else Right.MEMBERS)
             case _, ["issues", number, *more]:
                 return self._of_issue(request, self._present(number), more)
         raise Refusal(404, "Not Found")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,21 +17,25 @@ from tests.trackers.gitlab.service import GitLabService
 from tests.trackers.gitlab.world import TOKEN, text_of
 from tests.trackers.server.aliases import AliasedTracker, Aliases
 from tests.trackers.server.faults import Reset
+from tests.trackers.server.people import CrowdRig
 from tests.trackers.server.serving import TestServer
 
 TERMINAL = frozenset(map(state_key, ("Done", "Dropped", "Shipped")))
 
 
-class GitLabRig:
+class GitLabRig(CrowdRig):
     """GitLab, and a client of it."""
 
     capabilities = ADAPTER.capabilities
+    rights = ADAPTER.rights
+    tells_edits = True
     keeps = frozenset({"url", "assignee", "parent"})
 
     def __init__(
         self, service: GitLabService, server: TestServer, tracker: Tracker, name: str, prefix: str
     ) -> None:
         self._service = service
+        self.crowd = service.crowd
         self._server = server
         self._aliases = Aliases(untold=frozenset({"issue_type", "updated_at"}))
         self._name = name
@@ -76,6 +81,18 @@ class GitLabRig:
             self._aliases.identifiers[blocker.identifier] = f"{self._name}-{number}"
             self._service.put(number, state=None)
         self._service.link(iid, "is_blocked_by", number)
+
+    def number_of(self, issue_id: str) -> str:
+        return str(self._numbers[issue_id])
+
+    def edit(self, issue_id: str, what: str, by: str, at: datetime) -> None:
+        said = "changed the description" if what == "description" else "changed title from x to y"
+        fields: dict[str, Any] = {
+            "author": {"id": 8, "username": by},
+            "created_at": text_of(at),
+            "system": True,
+        }
+        self._service.note(self._numbers[issue_id], said, **fields)
 
     def lose(self, issue_id: str) -> None:
         self._service.lose(self._numbers[issue_id])

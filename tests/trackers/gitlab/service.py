@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import urlencode
 
-from tests.trackers.gitlab.world import GitLabWorld, Json, Project, user
+from sortie.model.trust import Right
+from tests.trackers.gitlab.world import GitLabWorld, Json, Project, text_of, user
 from tests.trackers.server.exchange import Received, Reply
 
 COMMANDS = ("close", "reopen", "label", "unlabel", "relabel", "assign", "todo", "shrug", "move")
@@ -109,6 +110,10 @@ class GitLabService(GitLabWorld):
                 return Reply(body=self._issue(self._project(name), iid))
             case "PUT", "projects", name, "issues", iid:
                 return self._change(self._project(name), iid, request.json)
+            case "GET", ("projects" | "groups"), name, "members", "all":
+                return self._members(request)
+            case "GET", "projects", name, "issues", iid, "resource_label_events":
+                return self._label_events(request, self._project(name), iid)
             case "GET", "projects", name, "issues", iid, "links":
                 return self._links(self._project(name), iid)
             case "GET", "projects", name, "issues", iid, "notes":
@@ -152,6 +157,37 @@ class GitLabService(GitLabWorld):
         if not iid.isdecimal() or int(iid) not in place.issues:
             raise Refused(404, {"message": "404 Issue Not Found"})
         return place.issues[int(iid)]
+
+    # People.
+
+    def _members(self, request: Received) -> Reply:
+        asked = request.query["query"]
+        self.crowd.asked.append(asked)
+        if self.crowd.refuses:
+            raise Refused(403, {"message": "403 Forbidden"})
+        found = [
+            {**user(name), "state": "active", "access_level": 30 if right is Right.WRITE else 20}
+            for name, right in self.crowd.rights.items()
+            if asked in name
+        ]
+        return self._listed(request, found)
+
+    def _label_events(self, request: Received, place: Project, iid: str) -> Reply:
+        self._issue(place, iid)
+        events = [
+            {
+                "id": at,
+                "user": {"id": 8, "username": who},
+                "created_at": text_of(done),
+                "resource_type": "Issue",
+                "resource_id": 1,
+                "label": {"id": 1, "name": name},
+                "action": what,
+            }
+            for at, (what, who, done, name) in enumerate(self.crowd.past(iid))
+            if name
+        ]
+        return self._listed(request, events)
 
     # Lists.
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from tests.trackers.server.people import Crowd
+
 Json = Any
 
 TOKEN = "glpat-7c0ffee-5ecre7"
@@ -51,6 +53,7 @@ class GitLabWorld:
     expires_at: str | None = "2027-06-30"
     may_write: bool = True
     role: int = 30
+    crowd: Crowd = field(default_factory=Crowd)
     down: bool = False
     retry_after: int | None = None
     plain_429: bool = True

@@ -80,6 +80,12 @@ _OPERATIONS = (
         {200: {"permissions": dict}},
         query=frozenset({"projectKey", "projectId", "issueKey", "issueId"}),
     ),
+    Operation(
+        "GET",
+        "/user/assignable/search",
+        {200: [_PERSON], 400: _ERRORS, 403: _ERRORS},
+        query=frozenset({"username", "project", "issueKey", "startAt", "maxResults"}),
+    ),
     Operation("GET", "/issueLinkType", {200: {"issueLinkTypes": [{"name": str, "inward": str}]}}),
     Operation(
         "POST",

@@ -20,19 +20,23 @@ from tests.trackers.jira.contracts import CloudContract, DataCenterContract
 from tests.trackers.jira.server import API_KEY, PAT, Comment, JiraService, Record
 from tests.trackers.server.aliases import AliasedTracker, Aliases
 from tests.trackers.server.faults import Reset
+from tests.trackers.server.people import CrowdRig
 from tests.trackers.server.serving import TestServer, serving
 
 PRIORITIES = {1: "Highest", 2: "High", 3: "Medium", 4: "Low"}
 
 
-class JiraRig:
+class JiraRig(CrowdRig):
     """The service and a tracker that asks it."""
 
     capabilities = ADAPTER.capabilities
+    rights = ADAPTER.rights
+    tells_edits = True
     keeps = frozenset({"priority", "assignee", "issue_type", "parent", "updated_at"})
 
     def __init__(self, service: JiraService, server: TestServer, tracker: Tracker) -> None:
         self._service = service
+        self.crowd = service.crowd
         self._server = server
         self._aliases = Aliases(untold=frozenset({"url"}))  # it says itself where that is
         self._numbers: dict[str, int] = {}
@@ -72,6 +76,9 @@ class JiraRig:
             )
             for n, c in enumerate(issue.comments)
         ]
+
+    def number_of(self, issue_id: str) -> str:
+        return str(self._id(issue_id))
 
     def lose(self, issue_id: str) -> None:
         del self._service.issues[self._id(issue_id)]

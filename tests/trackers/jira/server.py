@@ -17,6 +17,7 @@ from typing import Any
 
 from tests.trackers.jira.jql import JqlError, Query, parse
 from tests.trackers.server.exchange import Received, Reply
+from tests.trackers.server.people import Crowd
 
 Json = Any
 
@@ -102,6 +103,7 @@ class JiraService:
     tells_last: bool = True
     bulk_errors: dict[int, str] = field(default_factory=dict)
     limited: int | None = None
+    crowd: Crowd = field(default_factory=Crowd)
     down: bool = False
     searches: list[str] = field(default_factory=list)
     budget: dict[str, str] = field(default_factory=dict)
@@ -215,9 +217,45 @@ class JiraService:
                 return self._bulk(request.json)
             case "POST", "comment", "list" if self.cloud:
                 return self._comments_by_id(request.json["ids"])
+            case "GET", "user", "assignable", "search":
+                return self._assignable(request)
             case _, "issue", name, *rest:
                 return self._about_issue(request, name, rest)
         return Reply(status=404, body=_errors("No such route."), sound=False)
+
+    def _assignable(self, request: Received) -> Reply:
+        asked = request.query["accountId" if self.cloud else "username"]
+        self.crowd.asked.append(asked)
+        if self.crowd.refuses:
+            return Reply(status=403, body=_errors("You may not browse users."), sound=False)
+        found = [self._person(name) for name in self.crowd.rights]
+        # By the beginning of the name, in a data center.
+        key = "accountId" if self.cloud else "name"
+        fits = [
+            p for p in found if p[key].startswith(asked) and (not self.cloud or p[key] == asked)
+        ]
+        return Reply(body=fits)
+
+    def _person(self, name: str) -> Json:
+        return self._user(name, f"id-{name}")
+
+    def _histories(self, record: Record) -> list[Json]:
+        fields = {"add": "labels", "remove": "labels", "title": "summary"}
+        return [
+            {
+                "id": str(at),
+                "author": self._person(who),
+                "created": stamp(done),
+                "items": [
+                    {
+                        "field": fields.get(what, what),
+                        "fromString": f"before {name}" if what == "remove" else "before",
+                        "toString": f"before {name}" if what == "add" else "before",
+                    }
+                ],
+            }
+            for at, (what, who, done, name) in enumerate(self.crowd.past(record.id))
+        ]
 
     def _server_info(self) -> Json:
         info = {
@@ -405,7 +443,20 @@ class JiraService:
         match request.method, *rest:
             case ("GET",):
                 fields = request.query.get("fields", "*all").split(",")
-                return Reply(body=self._item(record, fields))
+                item = self._item(record, fields)
+                if request.query.get("expand") == "changelog":
+                    item["changelog"] = {"histories": self._histories(record)}
+                return Reply(body=item)
+            case "GET", "changelog" if self.cloud:
+                start, past = int(request.query.get("startAt", 0)), self._histories(record)
+                body = {
+                    "startAt": start,
+                    "maxResults": 2,
+                    "total": len(past),
+                    "isLast": start + 2 >= len(past),
+                    "values": past[start : start + 2],
+                }
+                return Reply(body=body)
             case "GET", "transitions":
                 return self._transitions(record, request.query.get("expand", ""))
             case "POST", "transitions":
@@ -423,7 +474,7 @@ class JiraService:
             "status": self._status(record.status),
             "priority": record.priority and {"id": "7", "name": record.priority},
             "labels": record.labels,
-            "creator": record.creator and self._user(record.creator, f"id-{record.creator}"),
+            "creator": record.creator and self._person(record.creator),
             "assignee": record.assignee and self._user(record.assignee, "another"),
             "issuetype": record.issue_type and {"id": "3", "name": record.issue_type},
             "parent": record.parent and {"id": "1", "key": record.parent},

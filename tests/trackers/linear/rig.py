@@ -17,6 +17,7 @@ from tests.trackers.linear.schema import GraphQLContract, schema
 from tests.trackers.linear.service import API_KEY, LinearService, a_user
 from tests.trackers.server.aliases import AliasedTracker, Aliases
 from tests.trackers.server.faults import Reset
+from tests.trackers.server.people import CrowdRig
 from tests.trackers.server.serving import TestServer, serving
 
 
@@ -46,14 +47,17 @@ async def opened(
         yield tracker
 
 
-class LinearRig:
+class LinearRig(CrowdRig):
     """Linear, and a client of it."""
 
     capabilities = ADAPTER.capabilities
+    rights = ADAPTER.rights
+    tells_edits = True
     keeps = frozenset({"priority", "url", "assignee", "branch_name", "parent", "updated_at"})
 
     def __init__(self, service: LinearService, server: TestServer, tracker: Tracker) -> None:
         self._service = service
+        self.crowd = service.crowd
         self._server = server
         self._aliases = Aliases()
         self.tracker = AliasedTracker(tracker, self._aliases)
@@ -95,6 +99,9 @@ class LinearRig:
             self._aliases.ids[name] = node["id"]
             self._aliases.identifiers[name] = node["identifier"]
         return self._service.issues[self._aliases.ids[name]]
+
+    def number_of(self, issue_id: str) -> str:
+        return self._aliases.ids[issue_id]
 
     def lose(self, issue_id: str) -> None:
         self._service.trash(self._aliases.ids[issue_id])

@@ -18,6 +18,7 @@ from graphql import DocumentNode, GraphQLError, execute_sync
 from tests.trackers.linear.filters import Unknown, matches
 from tests.trackers.linear.schema import complexity, operation_of, parsed, schema
 from tests.trackers.server.exchange import Received, Reply
+from tests.trackers.server.people import Crowd
 
 API_KEY = "lin_api_" + "7fK2mQ9xW4"
 OAUTH_TOKEN = "lin_oauth_" + "3bV8nR5tZ1"
@@ -61,6 +62,7 @@ class LinearService:
     """
 
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+    crowd: Crowd = field(default_factory=Crowd)
     down: bool = False
     retry_after: int | None = None
     scopes: frozenset[str] = frozenset({"read", "write", "comments:create"})
@@ -162,6 +164,7 @@ class LinearService:
     viewer: Node = field(
         default_factory=lambda: {
             "id": "user-sortie",
+            "email": "sortie@example.org",
             "name": "Sortie",
             "displayName": "sortie",
             "admin": False,
@@ -199,8 +202,24 @@ class LinearService:
         }
         issue["labels"] = lambda info, **args: _page(issue["label_list"], args)
         issue["inverseRelations"] = lambda info, **args: _page(issue["inverse"], args)
+        issue["history"] = lambda info, **args: _page(self._history_of(issue_id), args)
         issue["comments"] = lambda info, **args: _page(self._comments_of(issue_id), args)
         return issue
+
+    def _history_of(self, issue_id: str) -> list[Node]:
+        return [
+            {
+                "createdAt": text_of(at),
+                "updatedAt": text_of(at),
+                "fromTitle": "before" if what == "title" else None,
+                "updatedDescription": what == "description",
+                "descriptionUpdatedBy": [a_user(who)] if what == "description" else None,
+                "actor": a_user(who),
+                "addedLabels": [{"name": name}] if what == "add" else None,
+                "removedLabels": [{"name": name}] if what == "remove" else None,
+            }
+            for what, who, at, name in reversed(self.crowd.past(issue_id))
+        ]
 
     def _comments_of(self, issue_id: str) -> list[Node]:
         """Return comments, the last changed first, as Linear has them in both of its orders."""
@@ -284,6 +303,7 @@ class _Queries:
     def fields(self) -> dict[str, Any]:
         return {
             "issues": self.issues,
+            "users": self.users,
             "teams": self.teams,
             "comments": self.comments,
             "viewer": self._service.viewer,
@@ -311,6 +331,15 @@ class _Queries:
         order = args.get("orderBy") or "createdAt"
         found.sort(key=lambda issue: (str(issue[order]), issue["number"]), reverse=True)
         return _page(found, args | ({"after": None} if self._service.stuck else {}))
+
+    def users(self, info: Any, **args: Any) -> Node:
+        crowd = self._service.crowd
+        asked = args["filter"]["email"]["eqIgnoreCase"]
+        crowd.asked.append(asked)
+        if crowd.refuses:
+            raise Refused("Invalid scope: `read` required", "forbidden", "FORBIDDEN")
+        found = [a_user(name) for name in crowd.rights]
+        return _page([user for user in found if user["email"] == asked], args)
 
     def teams(self, info: Any, **args: Any) -> Node:
         shown = [t for k, t in self._service.teams.items() if k not in self._service.hidden_teams]
@@ -389,7 +418,15 @@ def _page(items: Sequence[Node], args: Mapping[str, Any]) -> Node:
 
 def a_user(name: str) -> Node:
     """Return a member of the workspace."""
-    return {"id": f"user-{name}", "name": name, "displayName": name}
+    return {
+        "id": f"user-{name}",
+        "email": f"{name}@example.org",
+        "name": name,
+        "displayName": name,
+        "active": True,
+        "guest": False,
+        "app": False,
+    }
 
 
 def _errors(status: int, *errors: GraphQLError) -> Reply:

@@ -68,7 +68,7 @@ async def test_whoever_spoke_has_a_name(service: LinearService, tracker: Tracker
     issue_id = service.put()["id"]
     nobody = {"user": None, "botActor": None, "externalUser": None}
     for who in (
-        {"user": {"id": "u-1", "name": "Ann Lee", "displayName": "ann"}},
+        {"user": {"email": "ann@example.org", "name": "Ann Lee", "displayName": "ann"}},
         {"botActor": {"name": "GitHub"}},
         {"externalUser": {"name": "Bob", "displayName": ""}},
         {},
@@ -78,7 +78,7 @@ async def test_whoever_spoke_has_a_name(service: LinearService, tracker: Tracker
     (read,) = (await tracker.fetch_by_ids([IssueId(issue_id)])).issues
 
     assert [comment.author for comment in read.comments] == ["ann", "GitHub", "Bob", "?"]
-    assert [comment.author_id for comment in read.comments] == ["u-1", None, None, None]
+    assert [comment.author_id for comment in read.comments] == ["ann@example.org", None, None, None]
 
 
 async def test_states_are_those_of_the_team_however_they_are_spelled(

@@ -10,9 +10,11 @@ from msgspec.structs import replace
 
 from sortie.model import Blocker, Issue, IssueId, RateBudget
 from sortie.model.checks import Check
+from sortie.model.trust import Endorsement, Right
 from sortie.trackers import (
     IssuesRead,
     Overview,
+    TellsOfPeople,
     Tracker,
     TrackerStates,
     UnreadableIssue,
@@ -115,6 +117,16 @@ class AliasedTracker(Tracker):
     ) -> None:
         """See Tracker."""
         await self._tracker.comment(self._aliases.theirs(issue), body, key, again=again)
+
+    async def may(self, author_id: str, right: Right) -> bool:
+        """See TellsOfPeople."""
+        assert isinstance(self._tracker, TellsOfPeople)
+        return await self._tracker.may(author_id, right)
+
+    async def endorsement(self, issue: Issue, label: str) -> Endorsement | None:
+        """See TellsOfPeople."""
+        assert isinstance(self._tracker, TellsOfPeople)
+        return await self._tracker.endorsement(self._aliases.theirs(issue), label)
 
     async def changed(self) -> None:
         """See Tracker."""

@@ -1,0 +1,44 @@
+"""The settings of ``trust``: whose words reach an agent, and how."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import Annotated, Literal
+
+from sortie.config.authors import TrackerAuthors
+from sortie.config.block import Block
+from sortie.config.report import Finding
+from sortie.config.values import Line, choice
+from sortie.model.trust import TRUST_LABEL, Right
+
+
+class TrustSettings(Block):
+    """Whose issues and comments count, and what stands for those of others.
+
+    ``comments`` is ``authors`` where it is None.
+    """
+
+    authors: TrackerAuthors = "anyone"
+    comments: TrackerAuthors | None = None
+    label: Line = TRUST_LABEL
+    on_untrusted: Annotated[Literal["hold", "omit"], choice("hold", "omit")] = "hold"
+
+    @property
+    def of_comments(self) -> str | tuple[str, ...]:
+        """Whose comments count."""
+        return self.authors if self.comments is None else self.comments
+
+    @property
+    def asks(self) -> bool:
+        """Whether it makes a difference who has written something."""
+        return self.authors != "anyone" or self.of_comments != "anyone"
+
+
+def trust_findings(trust: TrustSettings, kind: str, rights: Collection[Right]) -> Iterator[Finding]:
+    """Yield the rights that the tracker of this kind can never tell of."""
+    for key in ("authors", "comments"):
+        asked = getattr(trust, key)
+        if asked in tuple(Right) and asked not in rights:
+            instead = ", ".join([*sorted(rights), "a list of names"])
+            message = f'"{asked}" cannot be told by the {kind} tracker; use {instead} or anyone'
+            yield Finding(path=("trust", key), message=message, because=("tracker", "kind"))
