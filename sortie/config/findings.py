@@ -18,7 +18,7 @@ from sortie.config.settings import (
     TrackerSettings,
     WorkerSettings,
 )
-from sortie.config.trust import trust_findings
+from sortie.config.trust import files_findings, trust_findings
 from sortie.documents import Path
 from sortie.model import LOCAL, state_key
 from sortie.model.addresses import is_loopback
@@ -151,6 +151,9 @@ def all_findings(
         if agent_schema.block_name in blocks:
             yield from agent_schema.check(parts["agent"], blocks[agent_schema.block_name])
     yield from repository_findings(parts)
+    if parts["trust"] is not None and parts["repository"] is not None:
+        has_repository = parts["repository"].url is not None
+        yield from files_findings(parts["trust"], has_repository=has_repository)
     yield from hook_findings(parts["hooks"], secrets)
     yield from worker_findings(parts["worker"])
     yield from server_findings(parts["server"])

@@ -15,12 +15,14 @@ from sortie.model.trust import TRUST_LABEL, Right
 class TrustSettings(Block):
     """Whose issues and comments count, and what stands for those of others.
 
-    ``comments`` is ``authors`` where it is None.
+    ``comments`` is ``authors`` where it is None. ``agent_files`` says whose files steer an agent in
+    a repository: those of the base, or those that lie in its workspace.
     """
 
     authors: TrackerAuthors = "anyone"
     comments: TrackerAuthors | None = None
     label: Line = TRUST_LABEL
+    agent_files: Annotated[Literal["base", "branch"], choice("base", "branch")] = "base"
     on_untrusted: Annotated[Literal["hold", "omit"], choice("hold", "omit")] = "hold"
 
     @property
@@ -32,6 +34,16 @@ class TrustSettings(Block):
     def asks(self) -> bool:
         """Whether it makes a difference who has written something."""
         return self.authors != "anyone" or self.of_comments != "anyone"
+
+
+def files_findings(trust: TrustSettings, *, has_repository: bool) -> Iterator[Finding]:
+    """Yield a warning where files of a base are asked for and there is none."""
+    if "agent_files" in trust.model_fields_set and not has_repository:
+        yield Finding(
+            path=("trust", "agent_files"),
+            message="means nothing without repository.url: a workspace has no base then",
+            severity="warning",
+        )
 
 
 def trust_findings(trust: TrustSettings, kind: str, rights: Collection[Right]) -> Iterator[Finding]:

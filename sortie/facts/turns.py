@@ -10,6 +10,15 @@ from sortie.model import NOTHING, Activity, ErrorKind, ProcessIdentity, Spending
 _BAD_OUTCOMES = {TurnOutcome.FAILED, TurnOutcome.TIMED_OUT, TurnOutcome.STALLED}
 
 
+@fact("turn.agent_files", "info")
+class AgentFilesRestored(RunFact, frozen=True, kw_only=True):
+    """Files that steer agents stood otherwise than at the base; those of the base are in place for
+    a turn."""
+
+    count: int
+    paths: tuple[str, ...]
+
+
 @fact("session.started", "debug")
 class SessionStarted(RunFact, frozen=True, kw_only=True):
     """The agent accepted a session; ``session_id`` is None where it has none."""

@@ -8,8 +8,6 @@ Rule 2: nothing is pushed that was not looked at, and never to the base.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from msgspec.structs import replace
 
@@ -22,10 +20,6 @@ from sortie.model import (
     Issue,
     RunEnd,
     Stage,
-    TemplateError,
-    TrackerError,
-    TransportError,
-    WorkspaceError,
 )
 from sortie.model.deliveries import DIFF_LIMIT
 from sortie.model.reviews import ReviewVerdict, SelfReview
@@ -33,7 +27,7 @@ from sortie.scheduler import events as ev
 from sortie.worker.context import Assignment, RemoteRepository, RunContext, RunReporter
 from sortie.worker.environment import RunEnvironment
 from sortie.worker.faults import about_push, about_review
-from sortie.worker.outcome import Abandoned
+from sortie.worker.outcome import Abandoned, delivery_needed
 from sortie.worker.proof import WorkProof
 from sortie.worker.proposal import Words, proposal_of, proposed, verified
 from sortie.worker.self_review import SelfReviewer
@@ -43,17 +37,6 @@ from sortie.workspaces import Workspace
 from sortie.workspaces.git_values import Moved, Standing
 
 _PROVEN = frozenset({Stage.PROVEN, Stage.PUSHED, Stage.DELIVERED})
-
-
-@contextmanager
-def delivery_needed(kind: ErrorKind = ErrorKind.DELIVERY_FAILED) -> Iterator[None]:
-    """Raise Abandoned where the block finds that git or the forge cannot do what is needed."""
-    try:
-        yield
-    except (WorkspaceError, TransportError, TrackerError) as exc:
-        raise Abandoned(kind, str(exc)) from exc
-    except TemplateError as exc:
-        raise Abandoned(ErrorKind.TEMPLATE_ERROR, str(exc)) from exc
 
 
 class RunDelivery:
@@ -73,13 +56,13 @@ class RunDelivery:
         self._job = job
         self._context = context
         self._remote = remote
-        self._repository = remote.at(os.path.dirname(workspace.path))
+        self.repository = remote.at(os.path.dirname(workspace.path))
         self._reporter = reporter
         self._workspace = workspace
         self._environment = RunEnvironment(job, context, workspace)
         self._words = Words(job, context, workspace)
         self._proof = WorkProof(
-            job, context, remote, reporter, workspace, self._repository, self._words
+            job, context, remote, reporter, workspace, self.repository, self._words
         )
         self._work: WorkRecord | None = None
         self.rounds = 0
@@ -97,13 +80,13 @@ class RunDelivery:
         with delivery_needed(ErrorKind.WORKSPACE_ERROR):
             env, access = self._environment.for_git(), await self._remote.access()
             if self._job.reaction is not None:  # what has happened is at the remote, just now
-                self._repository.forget_fetch()
-            await self._repository.fetch(access, env)
+                self.repository.forget_fetch()
+            await self.repository.fetch(access, env)
             branch = await self._words.branch()
-            if branch == self._repository.base:
+            if branch == self.repository.base:
                 what = f"repository.branch is {branch}, to which nothing is pushed"
                 raise Abandoned(ErrorKind.TEMPLATE_ERROR, what)
-            standing = await self._repository.check_out(
+            standing = await self.repository.check_out(
                 self._workspace.path,
                 self._workspace.key,
                 self._job.run_id,
@@ -119,7 +102,7 @@ class RunDelivery:
             await self._reporter.commit(ev.DeliveryStepTaken(self._job.run_id, known))
 
     def _begin(self, branch: str, standing: Standing) -> None:
-        base, before = self._repository.base, self._job.delivery
+        base, before = self.repository.base, self._job.delivery
         self.checkout = Checkout(
             branch=branch, base=base, behind=standing.behind, unmerged=standing.unmerged
         )
@@ -200,7 +183,7 @@ class RunDelivery:
                 await work.record(Stage.DROPPED)
                 return about_review(review)
         env = self._environment.for_git()
-        diff = await self._repository.diff(work.delivery.head, env, DIFF_LIMIT)
+        diff = await self.repository.diff(work.delivery.head, env, DIFF_LIMIT)
         await work.record(Stage.PROVEN, self._context.redact(diff))
         return None
 
@@ -234,7 +217,7 @@ class RunDelivery:
             return end
         if what == "hold":
             why = f"; the agent says: {end.reason}" if end.reason else ""
-            message = f"the run has changed nothing against {self._repository.base}{why}"
+            message = f"the run has changed nothing against {self.repository.base}{why}"
             return Failed(kind=ErrorKind.NO_CHANGE, message=message)
         moved = await self._context.tracker.transition(issue, what)
         self._reporter.tell(ev.IssueMoved(self._job.run_id, moved, by_us=True))
@@ -246,11 +229,11 @@ class RunDelivery:
         if known.stage in (Stage.PUSHED, Stage.DELIVERED):
             return None
         access = await self._remote.access()
-        moved = await self._repository.push(known.head, known.branch, known.began_at, access, env)
+        moved = await self.repository.push(known.head, known.branch, known.began_at, access, env)
         if isinstance(moved, Moved):
-            self._repository.forget_fetch()
-            await self._repository.fetch(access, env)
-            await self._repository.check_out(
+            self.repository.forget_fetch()
+            await self.repository.fetch(access, env)
+            await self.repository.check_out(
                 self._workspace.path,
                 self._workspace.key,
                 self._job.run_id,

@@ -23,6 +23,8 @@ from sortie.model import (
     ProgramNotFound,
     RunEnd,
     RunStatus,
+    TemplateError,
+    TrackerError,
     TransportError,
     TurnOutcome,
     TurnResult,
@@ -204,3 +206,14 @@ def after_turn(
             return Finished(finish=Finish.LEFT_ACTIVE)
         case Unreadable() | None:
             return Finished(finish=Finish.UNREADABLE)
+
+
+@contextmanager
+def delivery_needed(kind: ErrorKind = ErrorKind.DELIVERY_FAILED) -> Iterator[None]:
+    """Raise Abandoned where the block finds that git or the forge cannot do what is needed."""
+    try:
+        yield
+    except (WorkspaceError, TransportError, TrackerError) as exc:
+        raise Abandoned(kind, str(exc)) from exc
+    except TemplateError as exc:
+        raise Abandoned(ErrorKind.TEMPLATE_ERROR, str(exc)) from exc

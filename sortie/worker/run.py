@@ -19,17 +19,19 @@ from sortie.model import (
 )
 from sortie.scheduler import events as ev
 from sortie.worker.activity import RunActivity
+from sortie.worker.agent_files import base_in_place
 from sortie.worker.context import (
     Assignment,
     RunContext,
     RunReporter,
     RunScopes,
 )
-from sortie.worker.delivery import RunDelivery, delivery_needed
+from sortie.worker.delivery import RunDelivery
 from sortie.worker.environment import RunEnvironment
 from sortie.worker.in_progress import InProgressMove
 from sortie.worker.outcome import (
     after_turn,
+    delivery_needed,
     workspace_needed,
 )
 from sortie.worker.prompt import prompt_for
@@ -212,7 +214,9 @@ class Run:
             usage=self.usage,
             activity=activity,
         )
-        end = await self.move.beside(self.issue, lambda: take_turn(turn, session))
+        repository = None if self.delivery is None else self.delivery.repository
+        async with base_in_place(self.job, self.context, self.reporter, workspace, repository):
+            end = await self.move.beside(self.issue, lambda: take_turn(turn, session))
         self.completed = end.result.outcome is TurnOutcome.COMPLETED
         status = await read_status(
             self.job.run_id, self.context, self.reporter, workspace, needed=self.completed

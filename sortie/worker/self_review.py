@@ -38,6 +38,7 @@ from sortie.scheduler import Event
 from sortie.scheduler import events as ev
 from sortie.telemetry import facts
 from sortie.worker.activity import RunActivity
+from sortie.worker.agent_files import base_in_place
 from sortie.worker.context import (
     Assignment,
     RemoteRepository,
@@ -123,7 +124,9 @@ class SelfReviewer:
             limit = self._settings.max_diff_bytes
             diff = await repository.diff(head, env, limit + 1)
             prompt = await self._prompt(clone, delivery, issue, *cut_diff(diff, limit))
-            told = await self._told(clone, prompt)
+            base = base_in_place(tools.job, tools.context, tools.reporter, clone, repository)
+            async with base:
+                told = await self._told(clone, prompt)
         finally:
             with trio.CancelScope(shield=True):
                 await repository.remove_clean_clone(workspace.key, "review")

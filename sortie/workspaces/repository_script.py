@@ -61,7 +61,13 @@ class RepositoryScript:
         """Have ``take`` see what git writes. Raises GitError where it fails, and says why, or takes
         more than ``limit`` seconds."""
         command = Command(
-            argv=("/bin/sh", "-c", script_text("repository"), "sortie-git", *arguments),
+            argv=(
+                "/bin/sh",
+                "-c",
+                script_text("agent_files", "repository"),
+                "sortie-git",
+                *arguments,
+            ),
             cwd=self._cwd,
             env={**env, **git_variables(self._url, access)},
         )

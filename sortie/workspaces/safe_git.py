@@ -25,9 +25,9 @@ def git_script(
     return Script(purpose=purpose, text=text, arguments=arguments, cwd=cwd, env=env, limit=limit)
 
 
-def script_text(name: str) -> str:
-    """Return the script of this name, behind what defines ``git_here``."""
-    return f"{_text(_SAFELY)}\n{_text(name)}"
+def script_text(*names: str) -> str:
+    """Return the scripts of these names as one, behind what defines ``git_here``."""
+    return "\n".join(map(_text, (_SAFELY, *names)))
 
 
 @cache

@@ -134,6 +134,7 @@ def test_defaults_are_those_of_the_contract() -> None:
             "comments": None,
             "label": "sortie:trusted",
             "on_untrusted": "hold",
+            "agent_files": "base",
         },
         "tracker_block": "file",
         "remote_root": f"~/.local/state/sortie/workspaces/{digest}",

@@ -40,6 +40,7 @@ AGENT_USED = f.AgentUsed(
     context_share=0.5,
     spent=Spending(input_tokens=10, output_tokens=5, credits=0.25, cost_usd=0.01),
 )
+AGENT_FILES = f.AgentFilesRestored(run_id=RUN, count=1, paths=("CLAUDE.md",))
 TURN_FAILED = f.TurnCompleted(
     run_id=RUN,
     agent="kiro",
@@ -109,6 +110,7 @@ FACTS: tuple[f.Fact, ...] = (
     f.ToolsUntraced(run_id=RUN, reason="locked"),
     f.ActivityChanged(run_id=RUN, activity=Activity(files_modified=("a.py",), tool_uses={"x": 2})),
     f.PermissionAnswered(run_id=RUN, question="run ls?", answer="yes"),
+    AGENT_FILES,
     TURN_FAILED,
     f.RunStopping(run_id=RUN, issue=ISSUE, reason=StopReason.OPERATOR),
     RUN_FINISHED,

@@ -17,6 +17,7 @@ NOT_COUNTED = {
     facts.SlotsOvercommitted,
     facts.WorkflowBroken,
     facts.AdapterCrashed,
+    facts.AgentFilesRestored,
     facts.AgentSimulated,
     facts.AgentLimitEnded,
     facts.BudgetSpent,

@@ -136,6 +136,7 @@ checkout() {
       filtered submodule --quiet update --init --recursive
     fi
   else
+    put_back "$mirror" "$path" "$key"
     cd -P -- "$path"
     if ! [ -d .git ] || [ -L .git ] || ! git_here rev-parse -q --verify HEAD >/dev/null 2>&1; then
       mend
@@ -215,6 +216,7 @@ mend() {
 # anything; $4 is 1 where it may be. Files of more than $8 bytes are named and not committed.
 leftovers() {
   mirror=$1 path=$2 key=$3 may=$4 name=$5 email=$6 message=$7 limit=$8 want_lfs=$9
+  put_back "$mirror" "$path" "$key"
   collect "$mirror" "$path" "$key.now" 2>/dev/null || : # a broken repository has its files yet
   work=refs/sortie/work/$key tree='' was=''
   if now=$(g --git-dir="$mirror" rev-parse -q --verify "$work.now^{commit}"); then
