@@ -9,9 +9,11 @@ import signal
 import pytest
 import trio
 
+from tests.daemon.service_socket import ServiceSocket
 from tests.e2e.conftest import Start
 from tests.e2e.daemon import Daemon
 from tests.e2e.place import PATIENCE, Json, Place
+from tests.e2e.test_service_manager import told
 
 NAMES = ("api", "docs", "web")
 
@@ -224,3 +226,20 @@ async def test_a_crash_ends_one_workflow_alone(several: Several, start: Start) -
         assert "D-1" in explained.out
         shown = await several.all.sortie("status", ".")
         assert [f"workflow {name}" in shown.out for name in NAMES] == [True] * 3
+
+
+async def test_a_manager_follows_the_process(several: Several, start: Start) -> None:
+    """A unit with a directory has started once each workflow works or is broken, reloads all of
+    them, and ends within the same 30 seconds."""
+    manager = ServiceSocket.below(several.all.root)
+    several.one["web"].workflow.write_text("no front matter")
+    several.one["api"].add_issue("LONG", "delay=600")
+
+    async with start(".", NOTIFY_SOCKET=manager.address, WATCHDOG_USEC="900000") as daemon:
+        await told(manager, "STATUS=starting", "READY=1", "WATCHDOG=1")
+        await daemon.line("turn.started", workflow="api")
+        await told(manager, "STATUS=running 1, waiting 0, held 0, in 2 workflows; broken: web")
+        daemon.signal(signal.SIGHUP)
+        await told(manager, "READY=1", "RELOADING=1", "READY=1")
+    await told(manager, "STOPPING=1", "STATUS=stopping, running 1")
+    manager.close()

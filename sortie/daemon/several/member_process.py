@@ -15,7 +15,7 @@ from sortie.daemon.reloader import Reloader
 from sortie.daemon.several.shared_shutdown import MemberEnding, SharedShutdown
 from sortie.daemon.several.shared_slots import SharedSlots
 from sortie.daemon.transports import TransportPool
-from sortie.facts import Fact
+from sortie.facts import Fact, WorkflowReloaded
 from sortie.orchestrator import Orchestrator
 from sortie.resources import Shortages
 from sortie.scheduler.grants import SlotGrant
@@ -41,11 +41,12 @@ class Mount(Protocol):
 
 
 class SharedParts(Struct, kw_only=True):
-    """What the workflows of a process share. ``hide`` is told the secrets of each by its name, and
-    ``level`` is the least that is logged."""
+    """What the workflows of a process share. ``hide`` is told the secrets of each by its name,
+    ``manager`` that files were read again, and ``level`` is the least that is logged."""
 
     token: str
     level: str
+    manager: Publish
     isolation: IsolationInForce
     local: LocalTransport
     guards: Guards
@@ -73,7 +74,17 @@ class MemberProcess:
         self._kept: list[Fact] = []
         self._count: Publish = self._kept.append
         self._ending: MemberEnding | None = None
-        self.sinks: Sequence[Publish] = (LogSink(parts.level), self._counted, parts.slots)
+        self.sinks: Sequence[Publish] = (
+            LogSink(parts.level),
+            self._counted,
+            parts.slots,
+            self._reloaded,
+        )
+
+    def _reloaded(self, fact: Fact) -> None:
+        """Tell the service manager that a file was read again, if that was asked for."""
+        if isinstance(fact, WorkflowReloaded):
+            self._parts.manager(fact)
 
     def _counted(self, fact: Fact) -> None:
         """Count a fact, or keep it until the workflow is served."""

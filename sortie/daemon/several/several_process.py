@@ -27,7 +27,7 @@ from sortie.daemon.several.workflow_states import WorkflowStates
 from sortie.daemon.shutdown import EXIT_IDLE_BUT_LEFT
 from sortie.daemon.transports import local_transport
 from sortie.daemon.workflow_file import load_workflow
-from sortie.facts import DaemonStopped, DaemonStopping, Fact, WorkflowReloaded
+from sortie.facts import DaemonStopped, DaemonStopping, Fact
 from sortie.model import SortieError, WorkflowError
 from sortie.orchestrator.loop import IDLE_POLLS
 from sortie.resources import run_in_thread
@@ -114,7 +114,7 @@ class _Several:
 
     def _publish(self, fact: Fact) -> None:
         self._log(fact)
-        if isinstance(fact, DaemonStopping | WorkflowReloaded):
+        if isinstance(fact, DaemonStopping):
             self._manager(fact)
 
     def _settings_of_others(self, name: str) -> Mapping[str, Settings]:
@@ -140,6 +140,7 @@ class _Several:
         parts = SharedParts(
             token=self._token,
             level=self._first.logging.level,
+            manager=self._manager,
             isolation=isolation,
             local=local,
             guards=self._guards,
