@@ -112,9 +112,12 @@ class _Pool(Struct):
             name: self.owed.get(name, 0.0) + self.growth.get(name, 0.0) * seconds
             for name in wanting
         }
-        self.growth = {
-            name: float(shares[name]) - max(0, claims[name].used - kept[name]) for name in wanting
-        }
+        had = {name: max(0, claims[name].used - kept[name]) for name in wanting}
+        # Only what is used can be owed: of a pool that lies idle for other reasons nobody is owed
+        # a part, or those that use it would be owed ever more as well.
+        fair = float(sum(shares[name] for name in wanting))
+        scale = sum(had.values()) / fair if fair else 0.0
+        self.growth = {name: float(shares[name]) * scale - had[name] for name in wanting}
         known = {
             name: replace(claim, owed=self.owed.get(name, 0.0), kept=name in self.kept)
             for name, claim in claims.items()

@@ -20,6 +20,7 @@ Plant = Callable[[pytest.MonkeyPatch], None]
     ("seed", "hours"),
     [
         *((seed, 4.0) for seed in range(SEEDS)),
+        (8, 9.0),  # a workflow starved while hosts lay idle for want of slots
         *(pytest.param(seed, 24.0, marks=pytest.mark.full) for seed in range(SEEDS, 4 * SEEDS)),
     ],
 )
