@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from itertools import count
 from statistics import median
 from uuid import UUID
@@ -51,11 +52,20 @@ class _Stay(Struct, kw_only=True):
     leaves: float = math.inf
     runs: list[RecordedRun]
 
+    def changes(self) -> Iterator[float]:
+        """Yield when it reads otherwise than before, or leaves."""
+        yield from (since for since, _ in self.versions)
+        yield self.leaves
+
     def reads(self, at: float) -> Issue:
         """Return how it reads, as long as no run of it has changed it."""
         first = self.runs[0].at if self.runs else math.inf
-        known = [issue for since, issue in self.versions if since <= min(at, first)]
-        return known[-1] if known else self.versions[0][1]
+        at, found = min(at, first), self.versions[0][1]
+        for since, issue in self.versions:
+            if since > at:
+                break
+            found = issue
+        return found
 
 
 def modelled(stretch: Stretch, policy: Policy) -> Sequence[ModelledStart]:
@@ -74,6 +84,10 @@ class _Model:
         self._gone: set[IssueId] = set()
         self._done: dict[IssueId, int] = {}
         self._moved: dict[IssueId, str] = {}
+        self._read: dict[IssueId, Issue] = {}
+        self._changes = sorted(at for stay in self._stays.values() for at in stay.changes())
+        self._listed: tuple[Issue, ...] | None = None
+        self._passed = 0
         self._queue: list[tuple[float, int, Event]] = []
         self._number = count()
         self._now = stretch.begin
@@ -108,15 +122,28 @@ class _Model:
         if stay.leaves <= self._now and not stay.runs:
             return None
         issue = stay.reads(self._now)
-        return replace(issue, state=self._moved.get(issue_id, issue.state))
+        state = self._moved.get(issue_id, issue.state)
+        if state == issue.state:
+            return issue
+        known = self._read.get(issue_id)
+        if known is None or known.state != state:
+            known = self._read[issue_id] = replace(issue, state=state)
+        return known
+
+    def _list(self) -> tuple[Issue, ...]:
+        """Return what a poll finds; it is looked for anew once something has changed."""
+        passed = bisect_right(self._changes, self._now)
+        if self._listed is None or self._passed != passed:
+            every = self._policy.every()
+            issues = filter(None, map(self._issue, self._stays))
+            active = (i for i in issues if any(policy.is_active(i) for policy in every))
+            self._listed, self._passed = tuple(active), passed
+        return self._listed
 
     def _perform(self, decision: Decision) -> None:
         match decision:
             case do.Poll():
-                issues = filter(None, map(self._issue, self._stays))
-                every = self._policy.every()
-                listed = (i for i in issues if any(policy.is_active(i) for policy in every))
-                self._later(ANSWER, ev.CandidatesFetched(tuple(listed)))
+                self._later(ANSWER, ev.CandidatesFetched(self._list()))
             case do.Refresh(token, ids):
                 found = filter(None, map(self._issue, sorted(ids)))
                 self._later(ANSWER, ev.IssuesRefreshed(token, ids, tuple(found)))
@@ -125,7 +152,7 @@ class _Model:
             case do.StopWorker(run_id=run_id):
                 self._later(ANSWER, ev.WorkerExited(run_id, RunReport(end=Stopped())))
             case do.HandOff(token, issue, state):
-                self._moved[issue.id] = state
+                self._moved[issue.id], self._listed = state, None
                 self._later(ANSWER, ev.TransitionAnswered(issue.id, token, state=state))
             case do.CleanWorkspace(issue, workspaces):
                 self._later(ANSWER, ev.WorkspaceCleaned(issue.id, workspaces))
@@ -157,6 +184,7 @@ class _Model:
         self._later(seconds, ev.WorkerExited(start.run_id, report))
         if policy.in_progress_state is not None:
             self._moved[issue.id] = policy.in_progress_state
+        self._listed = None
         if number + 1 >= len(runs) and policy.handoff_state is None:
             self._gone.add(issue.id)
 

@@ -55,6 +55,8 @@ diff A --format json
 rescue list --workflow cloning.md --format json
 explain A
 explain A --format json
+plan
+plan --format json
 open
 open --format json
 refresh
