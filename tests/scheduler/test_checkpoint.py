@@ -6,6 +6,7 @@ from uuid import UUID
 
 from sortie.model import IssueId
 from sortie.scheduler import Policy, RunIds
+from sortie.scheduler import events as ev
 from sortie.scheduler import records as rec
 from sortie.scheduler.checkpoint import checkpoint_of, state_of
 from sortie.scheduler.state import SchedulerState
@@ -49,3 +50,15 @@ def test_what_is_pictured_does_not_change_with_the_scheduler() -> None:
     assert before == again
     assert checkpoint_of(driver.scheduler._state) != before
     assert checkpoint_of(state_of(before)) == again
+
+
+def test_the_order_of_the_indexes_is_kept() -> None:
+    """Runs are listed by their last change, also in the restored scheduler."""
+    driver = Driver()
+    started = driver.start(*map(issue, "abc"))
+    for start in reversed(started):
+        driver.tell(ev.TurnStarted(start.run_id, 1))
+    picture = checkpoint_of(driver.scheduler._state)
+
+    assert [*picture.order.runs] == [start.run_id for start in reversed(started)]
+    assert checkpoint_of(state_of(picture)).order == picture.order
