@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from sortie.config.fields import leaves_of, lookup_of
+from sortie.config.fields import fields_of, leaves_of, lookup_of
 from sortie.config.json_schema import json_schema
 from sortie.config.overrides import TARGETS
 from sortie.config.reactions import (
@@ -24,8 +24,9 @@ from sortie.config.reactions import (
 )
 from sortie.config.references import Lookup
 from sortie.config.reload import needs_restart
+from sortie.config.rules import Conditions, WrittenRule
 from sortie.config.self_review import SelfReviewSettings
-from sortie.config.settings import Settings, TrackerSettings, WorkspaceSettings
+from sortie.config.settings import Rule, Settings, TrackerSettings, WorkspaceSettings
 from sortie.config.values import Frozen
 from sortie.trackers.file import FileSettings
 from sortie.workflow.prompts import PROMPT_VARIABLES, VARIABLE_FIELDS
@@ -39,6 +40,9 @@ INTERNAL = {
     "secret_variables",
     "secret_parts",
     "remote_root",
+    "rule",
+    "prompt",
+    "stage_result",
 }
 SPECIAL = {
     "agent.command": "by agent",
@@ -130,6 +134,9 @@ def changed(key: str) -> Settings:
     """Return settings in which one key, and nothing else, has another value."""
     *above, last = key.split(".")
     old = settings_with(key)
+    if key == "rules":
+        rule = Rule(name="docs", when=Conditions(), settings=old)
+        return old.model_copy(update={key: (rule,)})
     if not above:
         return old.model_copy(update={last: object()})
     section_name = above[0]
@@ -161,7 +168,19 @@ def test_every_key_stands_in_the_schema_for_editors() -> None:
             else:
                 yield f"{above}{key}"
 
-    assert sorted(keys(schema)) == sorted(KEYS)
+    assert {*keys(schema), "rules"} == KEYS.keys()
+
+
+def test_every_key_of_a_rule_is_explained() -> None:
+    """The page about rules holds every key and condition of one, and no other."""
+    rules = page("rules.md")
+    keys = {word(row["key"]) for row in table(rules, "key")}
+    conditions = {word(row["condition"]) for row in table(rules, "condition")}
+
+    assert keys == {".".join(path) for path, _ in leaves_of(WrittenRule) if path[0] != "when"} | {
+        "when"
+    }
+    assert conditions == set(fields_of(Conditions))
 
 
 def test_defaults_are_those_of_the_code() -> None:

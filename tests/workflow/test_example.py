@@ -80,6 +80,9 @@ def test_what_is_a_comment_would_be_right_too(tmp_path: Path) -> None:
     review = re.search(r"^# self_review:\n(?:#.*\n)+", text, flags=re.MULTILINE)
     assert review is not None
     text = text.replace(review[0], re.sub(r"^# ", "", review[0], flags=re.MULTILINE))
+    rules = re.search(r"^# rules:\n(?:#.*\n)+", text, flags=re.MULTILINE)
+    assert rules is not None
+    text = text.replace(rules[0], re.sub(r"^# ", "", rules[0], flags=re.MULTILINE))
     path = tmp_path / "WORKFLOW.md"
     path.write_text(text)
 
@@ -88,6 +91,11 @@ def test_what_is_a_comment_would_be_right_too(tmp_path: Path) -> None:
     assert settings.worker.ssh_hosts == ("build1", "me@build2:2222")
     assert settings.hooks.before_run == "git fetch"
     assert settings.self_review is not None
+    (rule,) = settings.rules
+    assert (rule.settings.agent.max_turns, rule.settings.tracker.handoff_state) == (
+        2,
+        "Docs review",
+    )
     assert settings.reactions.merge is not None
     assert settings.reactions.merge.require.checks == ()
     assert settings.hooks.after_create is not None
