@@ -82,10 +82,14 @@ def _context(workflow: Workflow, issue: Issue, turn: int, attempt: int) -> Promp
 def _prompt(workflow: Workflow, context: PromptContext) -> str:
     import trio
 
-    from sortie.workflow.prompts import with_status_instructions
-    from sortie.workflow.renderer import render as render_prompt
+    from sortie.workflow.composing import compose
+    from sortie.workflow.fences import Fence
 
-    text = trio.run(render_prompt, workflow.prompt, context)
-    if workflow.settings.agent.status_instructions:
-        return with_status_instructions(text, context)
-    return text
+    settings = workflow.settings
+    fence = Fence() if settings.trust.fences else None
+
+    async def composed() -> str:
+        asked = settings.agent.status_instructions
+        return await compose(workflow.prompt, context, fence, status_instructions=asked)
+
+    return trio.run(composed)

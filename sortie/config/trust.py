@@ -16,13 +16,15 @@ class TrustSettings(Block):
     """Whose issues and comments count, and what stands for those of others.
 
     ``comments`` is ``authors`` where it is None. ``agent_files`` says whose files steer an agent in
-    a repository: those of the base, or those that lie in its workspace.
+    a repository: those of the base, or those that lie in its workspace. With ``fences``
+    texts of strangers are cleaned, and stand in a fence.
     """
 
     authors: TrackerAuthors = "anyone"
     comments: TrackerAuthors | None = None
     label: Line = TRUST_LABEL
     agent_files: Annotated[Literal["base", "branch"], choice("base", "branch")] = "base"
+    fences: bool = True
     on_untrusted: Annotated[Literal["hold", "omit"], choice("hold", "omit")] = "hold"
 
     @property

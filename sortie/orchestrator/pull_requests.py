@@ -26,6 +26,7 @@ from sortie.model import (
     cut,
     same_state,
 )
+from sortie.model.outside import cleaned
 from sortie.model.pull_requests import Note, PullRequestState, Review, ReviewThread
 from sortie.model.watches import (
     Acknowledgement,
@@ -53,10 +54,6 @@ NOTES_SHOWN = 100
 """Reviews, threads, comments and checks of a pull request that are kept, the newest."""
 
 _OURS = re.compile(r"^<!-- sortie:", re.MULTILINE)
-_HIDDEN = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
-_INVISIBLE = re.compile(
-    "[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]"
-)
 
 
 def _forge(context: OrchestratorContext, rule: str) -> Forge:
@@ -136,7 +133,7 @@ def tidied(state: PullRequestState, redact: Callable[[str], str]) -> PullRequest
 
 def clean(text: str, redact: Callable[[str], str]) -> str:
     """Return what people have written as they mean it to be read."""
-    return cut(redact(_INVISIBLE.sub("", _HIDDEN.sub("", text))).strip(), NOTE_SHOWN)
+    return cut(redact(cleaned(text)).strip(), NOTE_SHOWN)
 
 
 def _weighty(state: PullRequestState) -> Iterator[str]:

@@ -4,16 +4,9 @@ from __future__ import annotations
 
 from sortie.model import Issue
 from sortie.worker.context import Assignment, RunContext
-from sortie.workflow.prompts import (
-    Checkout,
-    Happened,
-    PromptContext,
-    with_reaction,
-    with_stage,
-    with_standing,
-    with_status_instructions,
-)
-from sortie.workflow.renderer import render
+from sortie.workflow.composing import compose
+from sortie.workflow.fences import Fence
+from sortie.workflow.prompts import Checkout, Happened, PromptContext
 from sortie.workspaces import Workspace
 
 
@@ -25,6 +18,7 @@ async def prompt_for(
     turn: int,
     checkout: Checkout | None = None,
     happened: Happened | None = None,
+    fence: Fence | None = None,
 ) -> str:
     """Render the template for a turn. Raises TemplateError."""
     settings = context.settings.agent
@@ -41,7 +35,6 @@ async def prompt_for(
         stage=context.settings.rule,
         previous=job.previous,
     )
-    text = with_standing(await render(context.prompt, values), values)
-    text = with_stage(text, context.prompt, values)
-    text = with_reaction(text, context.prompt, values)
-    return with_status_instructions(text, values) if settings.status_instructions else text
+    return await compose(
+        context.prompt, values, fence, status_instructions=settings.status_instructions
+    )

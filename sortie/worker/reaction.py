@@ -1,7 +1,7 @@
 """What an agent is told of what has happened to its pull request.
 
-Rule: what people and programs have written is quoted, line by line. It is never a template, a
-command or an option.
+Rule: what people and programs have written stands in a fence, or is quoted, line by line. It is
+never a template, a command or an option.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterator, Mapping
 
 from sortie.forges import Forge
 from sortie.model import SortieError, cut
+from sortie.model.outside import on_one_line
 from sortie.model.pull_requests import HeadCheck, Note, ReviewThread
-from sortie.model.texts import NOT_ON_A_LINE
 from sortie.model.watches import Reaction
 from sortie.worker.context import Assignment, RunContext
 from sortie.worker.environment import RunEnvironment
+from sortie.workflow.fences import Fence
 from sortie.workflow.prompts import Happened
 from sortie.workspaces import Workspace
 from sortie.workspaces.repository import Repository
@@ -30,22 +31,36 @@ TEXT_SHOWN = 100_000
 """Characters of all that has happened."""
 
 
-async def happened(job: Assignment, context: RunContext, workspace: Workspace) -> Happened | None:
+Quote = Callable[[str, str], str]
+"""Returns a text of strangers as it stands in the prompt; the second is what it is."""
+
+_OF_REVIEW, _OF_COMMENT = "a review", "a comment on the pull request"
+
+
+async def happened(
+    job: Assignment, context: RunContext, workspace: Workspace, fence: Fence | None = None
+) -> Happened | None:
     """Return in words what the run is to answer, with the logs of failed checks; None where that
     is nothing."""
     reaction, remote = job.reaction, context.remote
     if reaction is None or remote is None:
         return None
     texts: list[str] = []
+
+    def quoted(text: str, what: str) -> str:
+        return _quoted(text) if fence is None else fence.around(text, what)
+
     if reaction.conflicts:
         repository = remote.at(os.path.dirname(workspace.path))
         env = RunEnvironment(job, context, workspace).for_git()
         texts.append(await _conflicts(reaction, repository, env))
     settings = context.settings.reactions.checks
     lines = 0 if settings is None else settings.max_log_lines
-    texts += [await _check(one, remote.forge, context.redact, lines) for one in reaction.checks]
-    texts += _review(reaction)
-    texts += _commands(reaction)
+    texts += [
+        await _check(one, remote.forge, context.redact, lines, quoted) for one in reaction.checks
+    ]
+    texts += _review(reaction, quoted)
+    texts += _commands(reaction, quoted)
     left = TEXT_SHOWN
     kept: list[str] = []
     for text in texts:
@@ -74,7 +89,11 @@ async def _conflicts(reaction: Reaction, repository: Repository, env: Mapping[st
 
 
 async def _check(
-    check: HeadCheck, forge: Forge | None, redact: Callable[[str], str], lines: int
+    check: HeadCheck,
+    forge: Forge | None,
+    redact: Callable[[str], str],
+    lines: int,
+    quoted: Quote,
 ) -> str:
     sentence = f"The check {_line(check.name)} has failed."
     if check.url:
@@ -87,15 +106,16 @@ async def _check(
         return f"{sentence} Its log could not be read: {_line(redact(str(exc)))}"
     if not log.strip():
         return sentence
-    return f"{sentence} The end of its log:\n{_quoted(cut(redact(log)[-LOG_SHOWN:], LOG_SHOWN))}"
+    end = quoted(cut(redact(log)[-LOG_SHOWN:], LOG_SHOWN), "the log of a check")
+    return f"{sentence} The end of its log:\n{end}"
 
 
-def _review(reaction: Reaction) -> Iterator[str]:
+def _review(reaction: Reaction, quoted: Quote) -> Iterator[str]:
     for review in reaction.reviews:
-        said = f":\n{_quoted(review.body)}" if review.body.strip() else "."
+        said = f":\n{quoted(review.body, _OF_REVIEW)}" if review.body.strip() else "."
         yield f"{_line(review.author)} requests changes{said}"
     for thread in reaction.threads:
-        yield f"{_place(thread)}\n{_notes(thread.notes)}"
+        yield f"{_place(thread)}\n{_notes(thread.notes, quoted)}"
 
 
 def _place(thread: ReviewThread) -> str:
@@ -105,21 +125,23 @@ def _place(thread: ReviewThread) -> str:
     return f"In a review, about {where}{' (an earlier version of it)' if thread.outdated else ''}:"
 
 
-def _notes(notes: tuple[Note, ...]) -> str:
+def _notes(notes: tuple[Note, ...], quoted: Quote) -> str:
     return "\n".join(
-        f"{_line(note.author)} says:\n{_quoted(note.body)}" for note in notes if note.body
+        f"{_line(note.author)} says:\n{quoted(note.body, _OF_REVIEW)}"
+        for note in notes
+        if note.body
     )
 
 
-def _commands(reaction: Reaction) -> Iterator[str]:
+def _commands(reaction: Reaction, quoted: Quote) -> Iterator[str]:
     for note in reaction.comments:
-        yield f"{_line(note.author)} asks for this:\n{_quoted(note.body)}"
+        yield f"{_line(note.author)} asks for this:\n{quoted(note.body, _OF_COMMENT)}"
     if reaction.labelled and not reaction.comments:
         yield "Somebody asks by a label that you look at the pull request again, and mend it."
 
 
 def _line(text: str) -> str:
-    return cut(NOT_ON_A_LINE.sub(" ", text), 300)
+    return cut(on_one_line(text), 300)
 
 
 def _quoted(text: str) -> str:

@@ -46,6 +46,7 @@ from sortie.worker.turn import take_turn
 from sortie.worker.turn_events import TurnRequest
 from sortie.worker.usage import RunUsage
 from sortie.worker.workspace_lifetime import WorkspaceLifetime
+from sortie.workflow.fences import Fence
 from sortie.workspaces import GitWork, Workspace
 from sortie.workspaces.git_values import agent_variables
 
@@ -194,9 +195,12 @@ class Run:
         try:
             if prompt is None:
                 checkout = None if self.delivery is None else self.delivery.checkout
-                news = await happened(self.job, self.context, workspace) if number == 1 else None
+                fence = Fence() if self.context.settings.trust.fences else None
+                news = None
+                if number == 1:
+                    news = await happened(self.job, self.context, workspace, fence)
                 prompt = await prompt_for(
-                    self.job, self.issue, self.context, workspace, number, checkout, news
+                    self.job, self.issue, self.context, workspace, number, checkout, news, fence
                 )
         except TemplateError as exc:
             return Failed(kind=ErrorKind.TEMPLATE_ERROR, message=str(exc))

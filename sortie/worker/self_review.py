@@ -54,8 +54,9 @@ from sortie.worker.session import SessionLifetime
 from sortie.worker.turn import take_turn
 from sortie.worker.turn_events import TurnRequest
 from sortie.worker.usage import RunUsage
+from sortie.workflow.composing import fenced
+from sortie.workflow.fences import Fence
 from sortie.workflow.prompts import Checkout, Prompt, PromptContext
-from sortie.workflow.renderer import render
 from sortie.workflow.review_prompt import (
     ANSWER_FORM,
     REVIEW_PROMPT,
@@ -174,7 +175,9 @@ class SelfReviewer:
         )
         source = self._settings.prompt or REVIEW_PROMPT
         template = Prompt(source=source, path=context.workflow, key="self_review.prompt")
-        return f"{await render(template, values)}\n\n{ANSWER_FORM}"
+        fence = Fence() if self._tools.context.settings.trust.fences else None
+        text = f"{await fenced(template, values, fence)}\n\n{ANSWER_FORM}"
+        return text if fence is None else fence.with_head(text)
 
     async def _told(self, clone: Workspace, prompt: str) -> AnsweredVerdict | str:
         """Return the verdict, or why there is none. Raises Abandoned where the host is lost."""

@@ -18,6 +18,7 @@ from sortie.model.texts import UNUSABLE
 from sortie.resources import patiently, run_in_thread, shortage_behind
 from sortie.resources.alarm import Alarm
 from sortie.workflow.compiler import CRASHES, compile_prompt
+from sortie.workflow.fences import Fence
 from sortie.workflow.prompts import CONTINUATION_PROMPT, Prompt, PromptContext, variables_of
 from sortie.workflow.render_budget import RENDER_SECONDS, TOO_LONG, TOO_MUCH, Exhausted
 from sortie.workflow.sandbox import PromptEnvironment
@@ -45,13 +46,19 @@ _SLACK = 0.25
 _ALARM = Alarm()
 
 
-async def render(prompt: Prompt, context: PromptContext, seconds: float = RENDER_SECONDS) -> str:
+async def render(
+    prompt: Prompt,
+    context: PromptContext,
+    seconds: float = RENDER_SECONDS,
+    fence: Fence | None = None,
+) -> str:
     """Return the prompt of a turn. Raises TemplateError with the line of the file, and Shortage.
 
     An empty result of a continuation turn becomes the built-in continuation prompt. What no
-    process can be handed (NUL, lone surrogates) is replaced by U+FFFD.
+    process can be handed (NUL, lone surrogates) is replaced by U+FFFD. Texts that are marked as
+    those of strangers stand in the ``fence``.
     """
-    text = await patiently(lambda: _in_time(prompt, context, seconds))
+    text = await patiently(lambda: _in_time(prompt, context, seconds, fence))
     if text.strip():
         return UNUSABLE.sub("\ufffd", text)
     if context.is_continuation:
@@ -61,9 +68,11 @@ async def render(prompt: Prompt, context: PromptContext, seconds: float = RENDER
     )
 
 
-async def _in_time(prompt: Prompt, context: PromptContext, seconds: float) -> str:
+async def _in_time(
+    prompt: Prompt, context: PromptContext, seconds: float, fence: Fence | None
+) -> str:
     """Render in a thread, which is left alone once its time on the real clock is over."""
-    work = partial(_work, prompt, context)
+    work = partial(_work, prompt, context, fence)
     rendering = _Rendering(work, seconds)
     with _ALARM.set(rendering.is_late_at):
         return await run_in_thread(rendering.run, abandon_on_cancel=True, limiter=_limiter())
@@ -107,9 +116,9 @@ def _limiter() -> trio.CapacityLimiter:
         return limiter
 
 
-def _work(prompt: Prompt, context: PromptContext, deadline: float) -> str:
+def _work(prompt: Prompt, context: PromptContext, fence: Fence | None, deadline: float) -> str:
     try:
-        return _rendered(prompt, context, deadline)
+        return _rendered(prompt, context, fence, deadline)
     except _MISTAKES as exc:
         shortage = shortage_behind(exc)
         if shortage is not None:
@@ -120,8 +129,10 @@ def _work(prompt: Prompt, context: PromptContext, deadline: float) -> str:
         raise TemplateError(f"{prompt.path}: {prompt.key}: the rendering crashed") from exc
 
 
-def _rendered(prompt: Prompt, context: PromptContext, deadline: float) -> str:
+def _rendered(prompt: Prompt, context: PromptContext, fence: Fence | None, deadline: float) -> str:
     environment = PromptEnvironment(deadline, dict(prompt.parts))
+    if fence is not None:
+        environment.fence_with(fence)
     template = Template.from_code(environment, compile_prompt(prompt), environment.globals)
     pieces, size = [], 0
     for piece in template.generate(variables_of(context)):

@@ -12,16 +12,17 @@ Rule 3: all that is made takes from one budget of memory, since small values bec
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from functools import partial, wraps
 from typing import Any
 
 from jinja2 import FunctionLoader, StrictUndefined, pass_context
-from jinja2.runtime import Context, markup_join, str_join
+from jinja2.runtime import Context, LoopContext, Macro, markup_join, str_join
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import missing
 from markupsafe import Markup
 
 from sortie.config.messages import nearest
+from sortie.model.outside import OutsideText, marked_as
 from sortie.workflow.bounded_code import BoundedCode
 from sortie.workflow.bounded_filters import (
     PROMPT_FILTERS,
@@ -29,6 +30,7 @@ from sortie.workflow.bounded_filters import (
     formatter_of,
     json_dumps,
 )
+from sortie.workflow.fences import Fence
 from sortie.workflow.prompts import PROMPT_VARIABLES, Fields, Prompt
 from sortie.workflow.render_budget import ELEMENT, Exhausted, RenderBudget
 from sortie.workflow.value_sizes import METHODS, percent_size, text_size
@@ -72,23 +74,33 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
             undefined=_Missing, autoescape=False, optimized=False, loader=FunctionLoader(load)
         )
         self.budget = RenderBudget(deadline)
+        self._fence: Fence | None = None
         self.finalize = self._shown
         self.concat = self.budget.concatenated  # type: ignore[method-assign] # stands for "".join
         self.globals = {name: self.globals[name] for name in _GLOBALS}
         self.filters = dict(PROMPT_FILTERS)
         self.policies["json.dumps_function"] = partial(json_dumps, self.budget)
 
+    def fence_with(self, fence: Fence) -> None:
+        """Show texts of strangers in a fence, and what filters make of them."""
+        self._fence = fence
+        self.filters = {name: _marking(made) for name, made in self.filters.items()}
+
     @pass_context  # so that nothing is made while a template is compiled
     def _shown(self, _: Context, value: Any) -> Any:
         """Return what ``{{ value }}`` shows."""
         self.budget.take(8 + self.budget.expect_text(value))
-        return value
+        if self._fence is None:
+            return value
+        if not isinstance(value, str | int | float | None):
+            value = marked_as(str(value), value)
+        return self._fence.shown(value) if isinstance(value, OutsideText) else value
 
     def concatenated(self, context: Context, values: tuple[Any, ...]) -> str:
         """Return what ``~`` makes."""
         self.budget.expect_from(text_size, values)
         join = markup_join if context.eval_ctx.autoescape else str_join
-        text: str = self.budget.charge(join(values))
+        text: str = marked_as(self.budget.charge(join(values)), values)
         return text
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
@@ -106,7 +118,8 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
                 self.budget.expect(len(left) + len(right))
             case "%", str(), _:
                 self.budget.expect_from(percent_size, left, right)
-        return self.budget.charge(super().call_binop(context, operator, left, right))
+        made = self.budget.charge(super().call_binop(context, operator, left, right))
+        return marked_as(made, left, right)
 
     def call_unop(self, context: Context, operator: str, arg: Any) -> Any:
         """Negate a number."""
@@ -135,4 +148,21 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
         if isinstance(owner, str) and obj.__name__ in METHODS:
             expect_of_arguments(self.budget, METHODS[obj.__name__], owner, *args, **kwargs)
         self.budget.take(8 * (len(args) + len(kwargs)))
-        return self.budget.charge(super().call(context, obj, *args, **kwargs), ELEMENT)
+        made = self.budget.charge(super().call(context, obj, *args, **kwargs), ELEMENT)
+        if isinstance(obj, Macro):
+            return made  # which has shown them
+        return marked_as(made, owner, args, kwargs)
+
+
+def _marking(made: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a filter whose result is marked where what it is given is."""
+
+    @wraps(made)
+    def filtered(*args: Any, **kwargs: Any) -> Any:
+        given = [
+            list(a) if isinstance(a, Iterator) and not isinstance(a, LoopContext) else a
+            for a in args
+        ]
+        return marked_as(made(*given, **kwargs), given, kwargs)
+
+    return filtered

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,8 @@ def test_the_first_turn_is_whole(cli: Cli, here: Path) -> None:
     ran = cli("render", "A-1")
 
     assert (ran.code, ran.err) == (0, "")
-    assert ran.out.startswith(f"{{{{ 7*7 }}}}|{os.path.realpath(here)}/work/A-1|local|1\n\nWhen")
+    prompt = ran.out.partition("working directory.\n\n")[2]
+    assert prompt.startswith(f"{{{{ 7*7 }}}}|{os.path.realpath(here)}/work/A-1|local|1\n\nWhen")
     assert "needs-human-review" in ran.out
 
 
@@ -34,7 +36,7 @@ def test_a_later_turn_says_only_how_to_finish(cli: Cli, here: Path) -> None:
     """A continuation is rendered as such."""
     ran = cli("render", "A-1", "--turn", "2")
 
-    assert ran.out == (
+    assert ran.out.partition("working directory.\n\n")[2] == (
         f"{{{{ 7*7 }}}}|{os.path.realpath(here)}/work/A-1|local|2\n\n"
         "When nothing is left to do, write the word done to the file .sortie/status, and stop.\n"
     )
@@ -42,9 +44,10 @@ def test_a_later_turn_says_only_how_to_finish(cli: Cli, here: Path) -> None:
 
 def test_a_prompt_is_data_too(cli: Cli) -> None:
     """JSON names the issue and holds the same prompt."""
-    text = cli("render", "A-1").out
+    text = _plain(cli("render", "A-1").out)
 
     found = json.loads(cli("render", "A-1", "--format", "json").out)
+    found["prompt"] = _plain(found["prompt"])
 
     assert found == {
         "issue": "A-1",
@@ -53,6 +56,11 @@ def test_a_prompt_is_data_too(cli: Cli) -> None:
         "attempt": 0,
         "prompt": text.removesuffix("\n"),
     }
+
+
+def _plain(prompt: str) -> str:
+    """Return a prompt without the random word of its fences."""
+    return re.sub(r"[0-9a-f]{16}", "WORD", prompt)
 
 
 def test_nothing_is_written(cli: Cli, here: Path) -> None:

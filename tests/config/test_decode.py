@@ -135,6 +135,7 @@ def test_defaults_are_those_of_the_contract() -> None:
             "label": "sortie:trusted",
             "on_untrusted": "hold",
             "agent_files": "base",
+            "fences": True,
         },
         "tracker_block": "file",
         "remote_root": f"~/.local/state/sortie/workspaces/{digest}",

@@ -18,7 +18,8 @@ from sortie.orchestrator.guarded_tracker import GuardedTracker
 from sortie.scheduler import Event
 from sortie.scheduler import events as ev
 from sortie.telemetry import facts
-from sortie.worker import Assignment, RunContext, RunReporter, RunScopes, prompt, work
+from sortie.worker import Assignment, RunContext, RunReporter, RunScopes, work
+from sortie.workflow import composing
 from sortie.workflow.prompts import Prompt, PromptContext
 from sortie.workflow.renderer import render
 from sortie.workspaces import Secrets, Workspaces
@@ -67,18 +68,18 @@ def clock_that_waits_for_threads(patch: pytest.MonkeyPatch) -> Iterator[MockCloc
     clock = MockClock(autojump_threshold=0)
     rendering = 0
 
-    async def render_meanwhile(prompt: Prompt, context: PromptContext) -> str:
+    async def render_meanwhile(prompt: Prompt, context: PromptContext, **more: Any) -> str:
         nonlocal rendering
         rendering += 1
         clock.autojump_threshold = math.inf
         try:
-            return await render(prompt, context)
+            return await render(prompt, context, **more)
         finally:
             rendering -= 1
             if not rendering:
                 clock.autojump_threshold = 0
 
-    patch.setattr(prompt, "render", render_meanwhile)
+    patch.setattr(composing, "render", render_meanwhile)
     yield clock
 
 

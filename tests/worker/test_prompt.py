@@ -21,7 +21,7 @@ async def test_each_turn_has_its_prompt(clock: MockClock) -> None:
 
     await rig.work()
 
-    first, second = rig.agent.prompts
+    first, second = (text.partition("working directory.\n\n")[2] for text in rig.agent.prompts)
     assert first.startswith("Mend a 1/2 /root/A\n\n")
     assert ".sortie/status" in first
     assert "blocked" in first

@@ -90,7 +90,7 @@ async def test_a_log_that_cannot_be_had_is_said_so(monkeypatch: Any) -> None:
     found = await told(replace(NOTHING, checks=(CHECK,)), monkeypatch, log=error)
 
     assert found.texts == (
-        "The check test has failed. Its log could not be read: the forge  is down: ***",
+        "The check test has failed. Its log could not be read: the forge is down: ***",
     )
 
 

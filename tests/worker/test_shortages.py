@@ -9,7 +9,7 @@ from trio.testing import MockClock
 
 from sortie.model import ErrorKind, Failed, TransportError
 from sortie.telemetry import facts
-from sortie.worker import prompt
+from sortie.workflow import composing
 from sortie.workflow.prompts import Prompt, PromptContext
 from tests.transports.fake import Does
 from tests.worker.rig import Rig
@@ -40,10 +40,10 @@ async def test_a_prompt_for_which_there_is_no_thread_is_not_said_to_be_wrong(
 ) -> None:
     """The template has no part in it, and no traceback is told."""
 
-    async def render(_prompt: Prompt, _context: PromptContext) -> str:
+    async def render(_prompt: Prompt, _context: PromptContext, **_: object) -> str:
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(prompt, "render", render)
+    monkeypatch.setattr(composing, "render", render)
     rig = Rig()
 
     report = await rig.work()

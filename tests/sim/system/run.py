@@ -14,7 +14,7 @@ import trio
 
 from sortie.model import Issue, IssueId
 from sortie.scheduler import events as ev
-from sortie.worker import prompt
+from sortie.workflow import composing
 from sortie.workflow.prompts import Prompt, PromptContext
 from tests.sim.system.determinism import run_seeded
 from tests.sim.system.plug import Plug
@@ -87,7 +87,7 @@ def live_through(plan: Plan) -> Day:
 
 def rendered_inline() -> AbstractContextManager[object]:
     """Have prompts rendered without a thread while the block lasts."""
-    return mock.patch.object(prompt, "render", _render)
+    return mock.patch.object(composing, "render", _render)
 
 
 def sim_issues(names: Sequence[str]) -> list[Issue]:
@@ -104,7 +104,7 @@ def sim_issues(names: Sequence[str]) -> list[Issue]:
     ]
 
 
-async def _render(prompt: Prompt, context: PromptContext) -> str:
+async def _render(prompt: Prompt, context: PromptContext, **_: object) -> str:
     """Stand in for the thread that renders, which would let virtual time run away."""
     await trio.lowlevel.checkpoint()
     return prompt.source

@@ -1,0 +1,45 @@
+"""The prompt of a turn as a whole: the template, and what Sortie says around it."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from sortie.workflow.fences import (
+    Fence,
+    outside_issue,
+    outside_material,
+    with_what_is_left_out,
+    without_words,
+)
+from sortie.workflow.prompts import (
+    Prompt,
+    PromptContext,
+    with_reaction,
+    with_stage,
+    with_standing,
+    with_status_instructions,
+)
+from sortie.workflow.renderer import render
+
+
+async def compose(
+    prompt: Prompt, context: PromptContext, fence: Fence | None, *, status_instructions: bool
+) -> str:
+    """Return the prompt of a turn. Raises TemplateError."""
+    text = await fenced(prompt, context, fence)
+    text = with_standing(text, context)
+    text = with_stage(text, prompt, context)
+    text = with_reaction(text, prompt, context)
+    text = with_what_is_left_out(text, prompt.template, context.issue)
+    if status_instructions:
+        text = with_status_instructions(text, context)
+    return text if fence is None else fence.with_head(text)
+
+
+async def fenced(prompt: Prompt, context: PromptContext, fence: Fence | None) -> str:
+    """Render a template with texts of strangers in a fence. Raises TemplateError."""
+    issue, review = without_words(context.issue), context.review
+    if fence is not None:
+        issue = outside_issue(issue)
+        review = None if review is None else outside_material(review)
+    return await render(prompt, replace(context, issue=issue, review=review), fence=fence)
