@@ -39,6 +39,7 @@ validate broken.md
 validate --format json
 init {}.md
 demo {}
+import peer.md
 render A
 render A --format json
 history
@@ -79,6 +80,7 @@ CODES = {"rnu": 2, "render": 2, "validate missing.md": 1, "history --limit 0": 2
 def _world(here: Path, daemon: FakeDaemon) -> None:
     write_issue(here, "A")
     (here / "broken.md").write_text(FIVE_MISTAKES)
+    (here / "peer.md").write_text("---\ncodex: {command: codex}\n---\nDo {{ issue.title }}\n")
     used = spending(RUN, Spending(credits=0.5))
     work = delivery(RUN, an_issue("A"), a_delivery(), "+ a line\n")
     record(here, (T, [begin(RUN, an_issue("A")), used, work, end(RUN)]))

@@ -140,12 +140,12 @@ async def test_a_server_that_cannot_be_read_for_want_of_descriptors_comes_later(
     refused: list[str] = []
     make = Dashboard
 
-    def make_later(view: DaemonView) -> Dashboard:
+    def make_later(view: DaemonView, *named: str) -> Dashboard:
         if len(refused) < 2:
             refused.append("pages")
             service(RELOADED)
             raise error
-        return make(view)
+        return make(view, *named)
 
     monkeypatch.setattr(http_server, "Dashboard", make_later)
     service(POLLED)

@@ -90,6 +90,7 @@ def test_every_fact_has_its_line() -> None:
         ("debug", "turn.untraced"),
         ("debug", "run.activity"),
         ("info", "agent.permission"),
+        ("info", "turn.agent_files"),
         ("warning", "agent.warned"),
         ("warning", "agent.warned"),
         ("warning", "turn.completed"),
