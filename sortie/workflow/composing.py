@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from sortie.model.outside import OutsideText, cleaned
 from sortie.workflow.fences import (
     Fence,
     outside_issue,
@@ -21,6 +22,8 @@ from sortie.workflow.prompts import (
 )
 from sortie.workflow.renderer import render
 
+_OF_STAGE = "the stage before"
+
 
 async def compose(
     prompt: Prompt, context: PromptContext, fence: Fence | None, *, status_instructions: bool
@@ -28,7 +31,7 @@ async def compose(
     """Return the prompt of a turn. Raises TemplateError."""
     text = await fenced(prompt, context, fence)
     text = with_standing(text, context)
-    text = with_stage(text, prompt, context)
+    text = with_stage(text, prompt, _with_fenced_result(context, fence))
     text = with_reaction(text, prompt, context)
     text = with_what_is_left_out(text, prompt.template, context.issue)
     if status_instructions:
@@ -39,7 +42,21 @@ async def compose(
 async def fenced(prompt: Prompt, context: PromptContext, fence: Fence | None) -> str:
     """Render a template with texts of strangers in a fence. Raises TemplateError."""
     issue, review = without_words(context.issue), context.review
+    previous = context.previous
     if fence is not None:
         issue = outside_issue(issue)
+        if previous is not None and previous.result:
+            result = OutsideText(cleaned(previous.result), _OF_STAGE)
+            previous = replace(previous, result=result)
         review = None if review is None else outside_material(review)
-    return await render(prompt, replace(context, issue=issue, review=review), fence=fence)
+    shown = replace(context, issue=issue, review=review, previous=previous)
+    return await render(prompt, shown, fence=fence)
+
+
+def _with_fenced_result(context: PromptContext, fence: Fence | None) -> PromptContext:
+    """Return a context in which what the stage before has left stands in the fence."""
+    previous = context.previous
+    if fence is None or previous is None or not previous.result:
+        return context
+    result = fence.around(previous.result, _OF_STAGE)
+    return replace(context, previous=replace(previous, result=result))

@@ -73,7 +73,7 @@ async def test_a_pull_request_is_led_to_its_merge(reviewed: Reviewed, start: Sta
 
     told = reviewed.prompts("T-1")
     if reviewed.service.kind != "gitea":
-        assert "> line 3: expected 4" in told[1]
+        assert "\nline 3: expected 4\n<<end " in told[1]
     assert "Rename it" in told[2]
     assert "T-1.txt" in told[3]
     assert len(reviewed.service.requests) == 1
