@@ -187,6 +187,10 @@ def explanation(view: ExplanationView, now: datetime, width: int) -> str:
     if view.watch is not None:
         for line in _about_watch(view.watch, view.standing == "watched"):
             ways.add_row("watched", Text(one_line(line), overflow="fold"))
+    if view.rule is not None or view.passed_over:
+        ways.add_row("rule", view.rule or "none: the top level of the settings decides")
+    for line in view.passed_over:
+        ways.add_row("not", Text(one_line(line), overflow="fold"))
     for way in view.ways_out:
         ways.add_row("way out", Text(one_line(way), overflow="fold"))
     for budget in view.budgets:

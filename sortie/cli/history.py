@@ -21,14 +21,29 @@ if TYPE_CHECKING:
 
 _ERROR_LIMIT = 300
 _NAME_LIMIT = 60
-_COLUMNS = ("started", "took", "issue", "attempt", "status", "turns", "used", "files", "host")
+_COLUMNS = (
+    "started",
+    "took",
+    "issue",
+    "rule",
+    "attempt",
+    "status",
+    "turns",
+    "used",
+    "files",
+    "host",
+)
 _SILENT: Mapping[str, Sequence[str]] = {
     "host": (LOCAL, ""),
     "attempt": ("0",),
     "files": ("",),
     "used": ("",),
     "turns": (),
+    "rule": ("",),
 }
+_RARE = ("rule", "files")
+"""The columns that are left out where no run has anything in them."""
+
 _SPARED = tuple(_SILENT)
 """The columns that a narrow terminal does without, the first one first; and what says nothing."""
 
@@ -120,7 +135,7 @@ def listing(rows: Sequence[HistoryRow], width: int) -> str:
     from sortie.cli.tables import Row, fits, table
 
     cells = [_cells(row) for row in rows]
-    names = [name for name in _COLUMNS if name != "files" or any(of[name] for of in cells)]
+    names = [n for n in _COLUMNS if n not in _RARE or any(of[n] for of in cells)]
     below: list[str] = []
     for name in ("", *_SPARED):
         below += [name] if name in names else []
@@ -145,6 +160,7 @@ def _cells(row: HistoryRow) -> dict[str, str]:
         "started": utc(row.started_at),
         "took": took((row.finished_at - row.started_at).total_seconds()) if row.finished_at else "",
         "issue": _cut(row.issue, _NAME_LIMIT),
+        "rule": _cut(row.rule, _NAME_LIMIT),
         "attempt": str(row.attempt),
         "status": row.status.value,
         "turns": str(row.turns),

@@ -46,6 +46,7 @@ def running_view(
         run_id=claim.run_id,
         session_id=details.session_id if details else None,
         attempt=claim.streak.failures,
+        rule=claim.rule or None,
         turn=details.turn if details else None,
         max_turns=details.max_turns if details else None,
         phase=details.phase.value if details else "starting",
@@ -181,4 +182,6 @@ def explanation_view(
         description=issue.shown_description,
         workspace=workspace,
         watch=None if found.watch is None else watch_view(found.watch),
+        rule=found.rule or None,
+        passed_over=found.passed_over,
     )

@@ -23,6 +23,7 @@ from sortie.scheduler.claims import (
 )
 from sortie.scheduler.dispatch import queue
 from sortie.scheduler.gates import FITNESS, HOST_SLOT, USAGE_LIMIT, eligible_hosts, explain
+from sortie.scheduler.rule_choice import mismatch
 from sortie.scheduler.snapshot import SOON
 from sortie.scheduler.state import SchedulerState
 from sortie.scheduler.watch_standing import WatchExplanation, explain_watch
@@ -48,7 +49,8 @@ class Explanation(Struct, frozen=True, kw_only=True):
 
     ``since`` (of a run or a hold) and ``next_at`` are monotonic seconds, None where no time is
     known; a ``next_at`` that has passed means as soon as the gates open. ``next_step`` is what must
-    happen before it runs. ``watch`` is about its pull request, if that is watched.
+    happen before it runs. ``watch`` is about its pull request, if that is watched. ``rule`` decides
+    for it, "" is the top level; ``passed_over`` say why each rule before that one does not.
     """
 
     issue: Issue
@@ -63,6 +65,8 @@ class Explanation(Struct, frozen=True, kw_only=True):
     next_step: str
     ways_out: tuple[str, ...]
     watch: WatchExplanation | None = None
+    rule: str = ""
+    passed_over: tuple[str, ...] = ()
 
 
 def explain_issue(state: SchedulerState, name: str, now: float) -> Explanation | str:
@@ -89,9 +93,26 @@ def explain_issue(state: SchedulerState, name: str, now: float) -> Explanation |
         gates=gates,
         next_at=next_at,
         next_step=next_step,
-        ways_out=ways_out(state.policy, claim, watched=watch is not None),
+        ways_out=ways_out(state.policy_for(issue), claim, watched=watch is not None),
         watch=watch,
+        rule=state.rule_of(issue),
+        passed_over=_passed_over(state, issue),
     )
+
+
+def _passed_over(state: SchedulerState, issue: Issue) -> tuple[str, ...]:
+    """Say why each rule before the one that decides is not for an issue."""
+    decides, chosen = state.rule_of(issue), state.rules.get(issue.id)
+    said = []
+    for rule in state.policy.rules:
+        if rule.name == decides:
+            break
+        why = mismatch(rule, issue)
+        if why is None:
+            named = chosen or "the top level"
+            why = f"{named} was chosen when the issue was claimed, and stays until it is let go"
+        said.append(f"{rule.name}: {why}")
+    return tuple(said)
 
 
 def _watched(issue: Issue, watch: WatchExplanation) -> Explanation:

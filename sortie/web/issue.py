@@ -33,7 +33,8 @@ class RunningView:
     from its tokens; ``context_share`` is how full its model's context is, from 0 to 1.
     ``files_modified`` are relative to the workspace, ``tool_uses`` counts the uses of each tool.
     ``delivery`` is how far its work has come on ``branch``, and ``pull_request`` an address.
-    ``reaction`` are the kinds of what it answers of its pull request."""
+    ``reaction`` are the kinds of what it answers of its pull request, and ``rule`` decided for it,
+    None is the top level of the settings."""
 
     issue_id: str
     issue_identifier: str
@@ -55,6 +56,7 @@ class RunningView:
     tokens: int | None
     cost_usd: float | None = None
     estimated_usd: float | None = None
+    rule: str | None = None
     context_share: float | None = None
     tool: str | None = None
     model: str | None = None
@@ -193,7 +195,8 @@ class ExplanationView:
     the tracker still lets Sortie ask. ``description`` is the issue's, cut where it is long.
     ``delivery`` is what became of the work of its last run that had any, and ``watch`` is about its
     pull request, if that is watched; of one with the standing ``watched``, gates are those of the
-    merge and ``next_run_at`` is the next look.
+    merge and ``next_run_at`` is the next look. ``rule`` decides for it, None is the top level of
+    the settings; ``passed_over`` say why each rule before that one does not.
     """
 
     issue_id: str
@@ -228,6 +231,8 @@ class ExplanationView:
     workspace: WorkspaceView | None = None
     delivery: DeliveryView | None = None
     watch: WatchView | None = None
+    rule: str | None = None
+    passed_over: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

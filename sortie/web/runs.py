@@ -30,7 +30,8 @@ class RunView:
     ``state`` is the issue's as it was last known; ``answer`` is what the agent said last, and
     ``branch`` to ``uncommitted`` are as in RunSummary. Times are RFC 3339 in UTC; a run under way
     has no ``finished_at``, and one after which the issue was not handed off no ``handed_off_at``.
-    ``delivery`` is what became of its work, where a repository is set.
+    ``delivery`` is what became of its work, where a repository is set. ``rule`` decided for it,
+    None is the top level of the settings.
     """
 
     run_id: str
@@ -68,6 +69,7 @@ class RunView:
     uncommitted: int | None = None
     handed_off_at: str | None = None
     delivery: DeliveryView | None = None
+    rule: str | None = None
 
 
 def run_view(row: HistoryRow) -> RunView:
@@ -96,6 +98,7 @@ def run_view(row: HistoryRow) -> RunView:
         host=row.host,
         workspace=row.workspace,
         agent=row.agent,
+        rule=row.rule or None,
         started_at=rfc3339(row.started_at),
         finished_at=rfc3339(row.finished_at) if row.finished_at else None,
         title=row.title,

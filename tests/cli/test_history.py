@@ -166,6 +166,7 @@ def test_programs_get_every_field(cli: Cli, here: Path) -> None:
         "uncommitted": None,
         "handed_off_at": None,
         "delivery": None,
+        "rule": None,
     }
     assert rows[1]["error_kind"] == "turn_failed"
     assert rows[2] == {
@@ -204,6 +205,7 @@ def test_programs_get_every_field(cli: Cli, here: Path) -> None:
         "uncommitted": None,
         "handed_off_at": None,
         "delivery": None,
+        "rule": None,
     }
 
 

@@ -20,7 +20,7 @@ from tests.scheduler.lives import Lives
 BROKE = Failed(kind=ErrorKind.TURN_FAILED, message="it broke")
 
 
-def rule(name: str, *labels: str, agent: str = "kiro", **shares: int) -> RulePolicy:
+def rule(name: str, *labels: str, agent: str = "kiro", **shares: Any) -> RulePolicy:
     return RulePolicy(
         name=name,
         when=Conditions(labels=labels) if labels else Conditions(),
@@ -33,12 +33,12 @@ def with_rules(*rules: RulePolicy, **fields: Any) -> Policy:
     return replace(POLICY, rules=rules, **fields)
 
 
-def labelled(name: str, *labels: str, **fields: object) -> Any:
+def labelled(name: str, *labels: str, **fields: Any) -> Any:
     return issue(name, labels=labels, **fields)
 
 
 def when(**conditions: object) -> RulePolicy:
-    return replace(rule("one"), when=Conditions(**conditions))  # type: ignore[arg-type]
+    return replace(rule("one"), when=Conditions.model_validate(conditions))
 
 
 FULL = issue(

@@ -150,6 +150,8 @@ def test_every_fact_has_its_line() -> None:
         ("error", "shortage.began"),
         ("info", "shortage.ended"),
         ("error", "adapter.crashed"),
+        ("error", "workflow.broken"),
+        ("warning", "slots.overcommitted"),
     ]
 
 

@@ -145,6 +145,8 @@ async def test_an_explanation_is_the_view(client: httpx.AsyncClient, world: Worl
         "workspace": None,
         "delivery": None,
         "watch": None,
+        "rule": None,
+        "passed_over": [],
     }
 
 
