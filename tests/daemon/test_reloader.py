@@ -131,6 +131,23 @@ async def test_a_valid_change_is_applied(watched_file: WatchedFile) -> None:
     assert watched_file.reloader.view() == WorkflowView(path=str(watched_file.path), valid=True)
 
 
+async def test_a_change_of_an_included_file_is_applied(watched_file: WatchedFile) -> None:
+    """A file that comes after the workflow names it mends that; a later change counts, too."""
+    part = watched_file.path.with_name("part.md")
+
+    async with watched(watched_file):
+        watched_file.save(prompt='Work. {% include "part.md" %}')
+        missing = await watched_file.reloaded(1)
+        part.write_text("Well.")
+        await watched_file.reloaded(2)
+        part.write_text("Better, and more of it.")
+        await watched_file.reloaded(3)
+
+    assert missing.errors
+    parts = [dict(workflow.prompt.parts)["part.md"].source for workflow in watched_file.applied]
+    assert parts == ["Well.", "Better, and more of it."]
+
+
 async def test_a_broken_file_changes_nothing(watched_file: WatchedFile) -> None:
     """Its errors are told and shown, the last good settings stay, and a mended file is applied."""
     async with watched(watched_file):
