@@ -93,6 +93,11 @@ COMMANDS: Mapping[str, Sequence[str]] = {
         "sortie explain DEMO-1 --at 03:12",
         "sortie explain DEMO-1 --format json | jq '.gates'",
     ),
+    "rules": (
+        "sortie.cli.rules",
+        "sortie rules DEMO-1",
+        "sortie rules DEMO-1 --format json | jq -r .rule",
+    ),
     "plan": (
         "sortie.cli.plan",
         "sortie plan",

@@ -20,13 +20,13 @@ from sortie.model import LOCAL, Problem
 RULES_KEY = "rules"
 
 _BY_STATE = "max_concurrent_agents_by_state"
-_ALLOWED: Mapping[str, Collection[str]] = {
+KEYS_OF_RULES: Mapping[str, Collection[str]] = {
     "agent": set(fields_of(AgentSettings)) - {"max_concurrent_agents", _BY_STATE},
     "tracker": ("active_states", "in_progress_state", "handoff_state", "comments"),
 }
 """The keys of these blocks that a rule may set; of the others, all."""
 
-_SECTIONS = ("agent", "forge", "hooks", "repository", "self_review", "tracker", "verify")
+SECTIONS_OF_RULES = ("agent", "forge", "hooks", "repository", "self_review", "tracker", "verify")
 
 DecodeOne = Callable[[Node], tuple[Settings | None, list[Problem]]]
 """Decode a front matter without rules."""
@@ -91,10 +91,10 @@ class RuleDecoder(Struct, kw_only=True):
         self._take(report.problems, key)
         over: dict[str, Node] = {}
         for name, node in item.value.items():
-            if name in _SECTIONS or name in self.agents:
+            if name in SECTIONS_OF_RULES or name in self.agents:
                 over[name] = self._allowed(name, node, key)
             elif name not in fields:
-                of_rules = {*fields, *_SECTIONS, *self.agents}
+                of_rules = {*fields, *SECTIONS_OF_RULES, *self.agents}
                 message = f"unknown key; {nearest(name, of_rules)}"
                 if name in self.top_level:
                     message = "cannot be set by a rule"
@@ -109,7 +109,7 @@ class RuleDecoder(Struct, kw_only=True):
         return _Written(at=at, name=name, node=item, own=own, document=document)
 
     def _allowed(self, name: str, node: Node, key: str) -> Node:
-        allowed = _ALLOWED.get(name)
+        allowed = KEYS_OF_RULES.get(name)
         if allowed is None or not isinstance(node.value, dict):
             return node
         for entry, inner in node.value.items():

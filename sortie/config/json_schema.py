@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any, Literal
 
 from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 
 from sortie.config.decode import RATES_KEY, SECTIONS
+from sortie.config.decode_rules import KEYS_OF_RULES, RULES_KEY, SECTIONS_OF_RULES
+from sortie.config.rules import WrittenRule
 from sortie.config.schemas import Schemas
 from sortie.config.settings import Isolation
 from sortie.config.token_rates import TokenRate
@@ -32,7 +34,8 @@ def json_schema(schemas: Schemas) -> dict[str, Any]:
     rate: type[BaseModel] = TokenRate
     models: dict[str, type[BaseModel]] = dict(SECTIONS)
     models |= {schema.block_name: schema.model for schema in schemas.blocks()}
-    wanted = [(model, _MODE) for model in (*models.values(), rate)]
+    rule: type[BaseModel] = WrittenRule
+    wanted = [(model, _MODE) for model in (*models.values(), rate, rule)]
     refs, shared = models_json_schema(wanted, by_alias=True, schema_generator=_Generate)
     properties: dict[str, Any] = {name: refs[model, _MODE] for name, model in models.items()}
     properties[RATES_KEY] = {
@@ -41,6 +44,11 @@ def json_schema(schemas: Schemas) -> dict[str, Any]:
         "additionalProperties": refs[TokenRate, _MODE],
     }
     properties["db_path"] = {"type": "string", "description": "The database of the daemon."}
+    properties[RULES_KEY] = {
+        "type": "array",
+        "description": "Settings for the issues that match, laid over the top level's.",
+        "items": refs[WrittenRule, _MODE],
+    }
     properties["isolation"] = {
         "type": "string",
         "enum": [isolation.value for isolation in Isolation],
@@ -50,6 +58,7 @@ def json_schema(schemas: Schemas) -> dict[str, Any]:
     definitions = shared["$defs"]
     for definition in definitions.values():
         _put_right(definition)
+    _let_rules_set(definitions, properties, schemas)
     kinds = (("tracker", schemas.trackers), ("agent", schemas.agents))
     for section, known in kinds:
         _name_kinds(definitions[properties[section]["$ref"].rpartition("/")[2]], known)
@@ -73,6 +82,20 @@ def _put_right(definition: dict[str, Any]) -> None:
         schema.pop("title", None)
         if key.endswith(_MILLISECONDS) and "default" in schema:
             schema["default"] = round(schema["default"] * 1000)
+
+
+def _let_rules_set(
+    definitions: dict[str, Any], properties: Mapping[str, Any], schemas: Schemas
+) -> None:
+    """Let a rule have the blocks that it may set; what is required of one it may leave out."""
+    rule = definitions[properties[RULES_KEY]["items"]["$ref"].rpartition("/")[2]]
+    agents = {schema.block_name for schema in schemas.agents.values()}
+    for name in (*SECTIONS_OF_RULES, *agents):
+        whole = definitions[properties[name]["$ref"].rpartition("/")[2]]
+        allowed = KEYS_OF_RULES.get(name, whole["properties"])
+        keys = {key: shape for key, shape in whole["properties"].items() if key in allowed}
+        block = {"type": "object", "properties": keys, "additionalProperties": False}
+        rule["properties"][name] = {"anyOf": [block, {"type": "null"}]}
 
 
 def _name_kinds(definition: dict[str, Any], known: Collection[str]) -> None:

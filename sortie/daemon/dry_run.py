@@ -30,6 +30,7 @@ from sortie.orchestrator.recovery import let_go
 from sortie.scheduler import Memory, Policy, RunIds, Scheduler, policy_of
 from sortie.scheduler import events as ev
 from sortie.scheduler.claims import Claim, Rechecking, Running
+from sortie.scheduler.rule_choice import first_match, passed_over
 from sortie.scheduler.timing import order_key
 from sortie.store.readonly import read_state
 from sortie.telemetry.log import LogSink, configure
@@ -87,6 +88,30 @@ def survey(options: RunOptions, workflow: Workflow, other_states: tuple[str, ...
     missing = _run(lambda: missing_program(options, settings))
     memory = _memory(settings, policy, has_program=missing is None)
     return Survey(issues=tuple(issues), memory=memory, fault="; ".join(faults), hindrance=missing)
+
+
+class RuleVerdict(Struct, frozen=True):
+    """The rule that decides for an issue, "" for the top level, and why those before it do not."""
+
+    issue: Issue
+    rule: str
+    passed_over: tuple[str, ...]
+
+
+def rule_verdicts(options: RunOptions) -> list[RuleVerdict]:
+    """Poll once, and return which rule decides for each issue that is active. Raises
+    SortieError."""
+    workflow = load_quietly(options)
+    policy, found = policy_of(workflow.settings), survey(options, workflow)
+
+    def verdict(issue: Issue) -> RuleVerdict:
+        rule = found.memory.rules.get(issue.id)
+        if rule is None or (rule and not policy.has_rule(rule)):
+            matched = first_match(policy, issue)
+            rule = matched.name if matched is not None else ""
+        return RuleVerdict(issue, rule, passed_over(policy, issue, rule))
+
+    return [verdict(issue) for issue in found.issues]
 
 
 def verdicts_on(

@@ -23,7 +23,7 @@ from sortie.scheduler.claims import (
 )
 from sortie.scheduler.dispatch import queue
 from sortie.scheduler.gates import FITNESS, HOST_SLOT, USAGE_LIMIT, eligible_hosts, explain
-from sortie.scheduler.rule_choice import mismatch
+from sortie.scheduler.rule_choice import passed_over
 from sortie.scheduler.snapshot import SOON
 from sortie.scheduler.state import SchedulerState
 from sortie.scheduler.watch_standing import WatchExplanation, explain_watch
@@ -96,23 +96,8 @@ def explain_issue(state: SchedulerState, name: str, now: float) -> Explanation |
         ways_out=ways_out(state.policy_for(issue), claim, watched=watch is not None),
         watch=watch,
         rule=state.rule_of(issue),
-        passed_over=_passed_over(state, issue),
+        passed_over=passed_over(state.policy, issue, state.rule_of(issue)),
     )
-
-
-def _passed_over(state: SchedulerState, issue: Issue) -> tuple[str, ...]:
-    """Say why each rule before the one that decides is not for an issue."""
-    decides, chosen = state.rule_of(issue), state.rules.get(issue.id)
-    said = []
-    for rule in state.policy.rules:
-        if rule.name == decides:
-            break
-        why = mismatch(rule, issue)
-        if why is None:
-            named = chosen or "the top level"
-            why = f"{named} was chosen when the issue was claimed, and stays until it is let go"
-        said.append(f"{rule.name}: {why}")
-    return tuple(said)
 
 
 def _watched(issue: Issue, watch: WatchExplanation) -> Explanation:

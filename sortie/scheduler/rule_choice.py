@@ -22,6 +22,18 @@ def mismatch(rule: RulePolicy, issue: Issue) -> str | None:
     return next(_mismatches(rule, issue), None)
 
 
+def passed_over(policy: Policy, issue: Issue, decides: str) -> tuple[str, ...]:
+    """Say why each rule before the one that decides, "" for the top level, is not for an issue."""
+    said = []
+    for rule in policy.rules:
+        if rule.name == decides:
+            break
+        named = decides or "the top level"
+        kept = f"{named} was chosen when the issue was claimed, and stays until it is let go of"
+        said.append(f"{rule.name}: {mismatch(rule, issue) or kept}")
+    return tuple(said)
+
+
 def _mismatches(rule: RulePolicy, issue: Issue) -> Iterator[str]:
     when = rule.when
     if not rule.policy.is_active(issue):

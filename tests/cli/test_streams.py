@@ -56,6 +56,8 @@ diff A --format json
 rescue list --workflow cloning.md --format json
 explain A
 explain A --format json
+rules A
+rules A --format json
 plan
 plan --format json
 open

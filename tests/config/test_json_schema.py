@@ -89,3 +89,21 @@ def test_blocks_take_no_other_keys() -> None:
 def test_times_have_the_defaults_of_the_file() -> None:
     """Defaults are in milliseconds, as the keys are, and not in the seconds behind them."""
     assert LEAVES["polling", "interval_ms"] == {"type": "integer", "minimum": 1, "default": 30_000}
+
+
+def test_a_rule_may_set_what_decoding_lets_it_and_no_more() -> None:
+    """What is required of a block at the top level is not of a rule's."""
+    item = resolved(SCHEMA["properties"]["rules"]["items"])
+    blocks = {
+        name: shape["anyOf"][0] for name, shape in item["properties"].items() if "anyOf" in shape
+    }
+
+    assert {name for name, block in blocks.items() if "required" in block} == set()
+    assert set(blocks["tracker"]["properties"]) == {
+        "active_states",
+        "comments",
+        "handoff_state",
+        "in_progress_state",
+    }
+    assert "max_concurrent_agents" not in blocks["agent"]["properties"]
+    assert "max_turns" in blocks["agent"]["properties"]

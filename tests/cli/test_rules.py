@@ -1,0 +1,80 @@
+"""``sortie rules``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Cli
+
+FRONT = """\
+---
+tracker: {kind: file, active_states: [Todo], terminal_states: [Done], handoff_state: Review}
+file: {path: issues}
+db_path: ./s.db
+workspace: {root: ./ws}
+kiro: {trust_all_tools: true}
+rules:
+  - {name: docs, when: {labels: docs}}
+  - {name: urgent, when: {priority: {lte: 1}}, agent: {max_turns: 1}}
+---
+Do {{ issue.identifier }}
+"""
+
+
+@pytest.fixture
+def backlog(here: Path) -> Path:
+    (here / "WORKFLOW.md").write_text(FRONT)
+    (here / "issues").mkdir(exist_ok=True)
+    for name, fields in {
+        "U-1": "priority: 1",
+        "T-1": "priority: 3",
+        "D-1": "labels: [docs]",
+    }.items():
+        text = f"---\nid: {name}\ntitle: x\nstate: Todo\n{fields}\n---\nx\n"
+        (here / "issues" / f"{name}.md").write_text(text)
+    return here
+
+
+@pytest.mark.parametrize(
+    ("issue", "rule", "passed_over"),
+    [
+        ("D-1", "docs", []),
+        ("U-1", "urgent", ["docs: it has no label docs"]),
+        (
+            "T-1",
+            None,
+            ["docs: it has no label docs", "urgent: its priority is 3, not lte 1"],
+        ),
+    ],
+)
+def test_the_rule_of_an_issue_and_why_not_those_before_it(
+    cli: Cli, backlog: Path, issue: str, rule: str | None, passed_over: list[str]
+) -> None:
+    """Programs are told the same as people."""
+    ran = cli("rules", issue, "--format", "json")
+    told = cli("rules", issue)
+
+    assert json.loads(ran.out) == {
+        "issue": issue,
+        "state": "Todo",
+        "rule": rule,
+        "passed_over": passed_over,
+    }
+    decides = f"rule {rule} decides" if rule else "the top level of the settings does"
+    assert told.out.splitlines() == [
+        f"{issue} (Todo): {decides}",
+        *(f"not {line}" for line in passed_over),
+    ]
+
+
+def test_an_issue_that_is_not_active_is_told_so(cli: Cli, backlog: Path) -> None:
+    """It is an error, with one line."""
+    ran = cli("rules", "X-1")
+
+    assert (ran.code, ran.err) == (
+        1,
+        "sortie: X-1 is not among the issues in an active state\n",
+    )
