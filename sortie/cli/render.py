@@ -12,8 +12,9 @@ from sortie.cli.parameters import argument, option
 from sortie.model import LOCAL, Issue
 
 if TYPE_CHECKING:
+    from sortie.config.settings import Settings
     from sortie.workflow.loader import Workflow
-    from sortie.workflow.prompts import PromptContext
+    from sortie.workflow.prompts import Prompt, PromptContext
 
 
 def render(
@@ -36,7 +37,8 @@ def render(
 ) -> None:
     """Show the prompt as the agent would get it for an issue as it stands now.
 
-    The issue is read from the tracker; nothing is started and nothing is written.
+    The issue is read from the tracker; nothing is started and nothing is written. The prompt is
+    that of the first rule that matches, and knows nothing of a stage before.
     """
     from sortie.daemon.dry_run import read_issue
     from sortie.daemon.workflow_file import load_workflow
@@ -45,7 +47,8 @@ def render(
     options = source.options()
     loaded = load_workflow(options)
     found = read_issue(options, issue)
-    prompt = _prompt(loaded, _context(loaded, found, turn, attempt))
+    settings = _settings_for(loaded, found)
+    prompt = _prompt(loaded.prompt_of(settings), settings, _context(settings, found, turn, attempt))
     if output is Format.JSON:
         emit_json(
             {
@@ -61,11 +64,19 @@ def render(
     emit(f"{shown.removesuffix(chr(10))}\n")
 
 
-def _context(workflow: Workflow, issue: Issue, turn: int, attempt: int) -> PromptContext:
+def _settings_for(workflow: Workflow, issue: Issue) -> Settings:
+    """Return the settings of the rule that decides for an issue."""
+    from sortie.scheduler import policy_of
+    from sortie.scheduler.rule_choice import first_match
+
+    rule = first_match(policy_of(workflow.settings), issue)
+    return workflow.settings.of_rule(rule.name if rule is not None else "")
+
+
+def _context(settings: Settings, issue: Issue, turn: int, attempt: int) -> PromptContext:
     from sortie.workflow.prompts import PromptContext
     from sortie.workspaces import workspace_key
 
-    settings = workflow.settings
     hosts = settings.worker.ssh_hosts
     root = settings.remote_root if hosts else os.path.realpath(settings.workspace.root)
     return PromptContext(
@@ -76,20 +87,20 @@ def _context(workflow: Workflow, issue: Issue, turn: int, attempt: int) -> Promp
         is_continuation=turn > 1,
         workspace_path=os.path.join(root, workspace_key(issue.identifier)),
         host=hosts[0] if hosts else LOCAL,
+        stage=settings.rule,
     )
 
 
-def _prompt(workflow: Workflow, context: PromptContext) -> str:
+def _prompt(prompt: Prompt, settings: Settings, context: PromptContext) -> str:
     import trio
 
     from sortie.workflow.composing import compose
     from sortie.workflow.fences import Fence
 
-    settings = workflow.settings
     fence = Fence() if settings.trust.fences else None
 
     async def composed() -> str:
         asked = settings.agent.status_instructions
-        return await compose(workflow.prompt, context, fence, status_instructions=asked)
+        return await compose(prompt, context, fence, status_instructions=asked)
 
     return trio.run(composed)

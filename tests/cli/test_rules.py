@@ -78,3 +78,13 @@ def test_an_issue_that_is_not_active_is_told_so(cli: Cli, backlog: Path) -> None
         1,
         "sortie: X-1 is not among the issues in an active state\n",
     )
+
+
+def test_the_prompt_of_an_issue_is_that_of_its_rule(cli: Cli, backlog: Path) -> None:
+    """So is how many turns there are."""
+    path = backlog / "WORKFLOW.md"
+    text = path.read_text().replace("agent: {max_turns: 1}", "prompt: hurry, agent: {max_turns: 1}")
+    path.write_text(f"{text}--- prompt: hurry\nHurry {{{{ run.max_turns }}}} {{{{ stage.name }}}}\n")
+
+    assert "Hurry 1 urgent\n" in cli("render", "U-1").out
+    assert "Do T-1\n" in cli("render", "T-1").out
