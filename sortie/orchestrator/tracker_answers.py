@@ -120,9 +120,10 @@ def without_secrets(issue: Issue, redact: Redact) -> Issue:
 
 def _clean_comment(comment: Comment, redact: Redact) -> Comment:
     author, body = redact(comment.author), redact(comment.body)
-    if author is comment.author and body is comment.body:
+    author_id = None if comment.author_id is None else redact(comment.author_id)
+    if (author, body, author_id) == (comment.author, comment.body, comment.author_id):
         return comment
-    return replace(comment, author=author, body=body)
+    return replace(comment, author=author, body=body, author_id=author_id)
 
 
 def sound_issue(answer: object) -> Issue:

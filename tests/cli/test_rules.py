@@ -84,7 +84,9 @@ def test_the_prompt_of_an_issue_is_that_of_its_rule(cli: Cli, backlog: Path) -> 
     """So is how many turns there are."""
     path = backlog / "WORKFLOW.md"
     text = path.read_text().replace("agent: {max_turns: 1}", "prompt: hurry, agent: {max_turns: 1}")
-    path.write_text(f"{text}--- prompt: hurry\nHurry {{{{ run.max_turns }}}} {{{{ stage.name }}}}\n")
+    path.write_text(
+        f"{text}--- prompt: hurry\nHurry {{{{ run.max_turns }}}} {{{{ stage.name }}}}\n"
+    )
 
     assert "Hurry 1 urgent\n" in cli("render", "U-1").out
     assert "Do T-1\n" in cli("render", "T-1").out

@@ -169,6 +169,7 @@ async def test_issues_made_to_escape_are_harmless_text(place: Place) -> None:
         "{{ issue.identifier }}\n{{ issue.title }}\n{{ issue.description }}",
         agent={"command": [sys.executable, str(KEEPER)], "max_turns": 1},
         hooks={"after_create": 'printf %s "$SORTIE_ISSUE_IDENTIFIER" > identifier'},
+        trust={"fences": False},
     )
     for name, fields in ATTACKS.items():
         place.add_issue(name, "{{ 7*7 }} {{ ''.__class__ }} \x1b[2J", **fields)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import signal
 import sys
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -63,9 +63,13 @@ def found_in(text: str | bytes) -> list[str]:
 
 
 def content_of(path: Path) -> bytes:
-    """Return what a file holds, unpacked where it is packed."""
-    content = path.read_bytes()
-    return gzip.decompress(content) if content.startswith(b"\x1f\x8b") else content
+    """Return what a file holds, unpacked where it is packed, also as a killed daemon leaves it."""
+    content, unpacked = path.read_bytes(), b""
+    while content.startswith(b"\x1f\x8b"):
+        member = zlib.decompressobj(wbits=31)
+        unpacked += member.decompress(content) + member.flush()
+        content = member.unused_data
+    return unpacked + content
 
 
 def written(place: Place) -> Iterator[Path]:

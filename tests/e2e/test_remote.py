@@ -148,6 +148,7 @@ async def test_a_prompt_arrives_as_it_is(
     fleet.write_workflow(
         f"{{{{ issue.title }}}}\n{{{{ {json.dumps(NASTY)} * {times} }}}}",
         agent={"command": [sys.executable, str(KEEPER)], "status_instructions": False},
+        trust={"fences": False},
     )
     place.add_issue("A", title=TITLE)
 

@@ -142,7 +142,9 @@ async def test_what_is_asked_for_is_the_next_prompt(reviewed: Reviewed, start: S
 
     _, mending = reviewed.told("worker")
     assert "1. must, out.txt:1: say `two` $(touch pwned) {{ x }}" in mending
-    assert "- must, out.txt:1: say `two` $(touch pwned) {{ x }}" in reviewed.told("review")[1]
+    asked = reviewed.told("review")[1].partition("- must, out.txt:1: ")[2].splitlines()
+    assert asked[0].startswith("<<untrusted text ")
+    assert asked[1] == "say `two` $(touch pwned) {{ x }}"
     assert (first["verdict"], second["verdict"]) == ("request_changes", "approve")
     run = await reviewed.run()
     assert run["turns"] == 2
