@@ -53,6 +53,7 @@ COMMANDS: Mapping[str, Sequence[str]] = {
         "sortie.cli.render",
         "sortie render DEMO-1",
         "sortie render DEMO-1 team/WORKFLOW.md --turn 2",
+        "sortie render DEMO-1 --rule docs",
     ),
     "history": (
         "sortie.cli.history",

@@ -14,7 +14,7 @@ from sortie.model import LOCAL, Issue
 if TYPE_CHECKING:
     from sortie.config.settings import Settings
     from sortie.workflow.loader import Workflow
-    from sortie.workflow.prompts import Prompt, PromptContext
+    from sortie.workflow.prompts import PromptContext
 
 
 def render(
@@ -33,22 +33,29 @@ def render(
     attempt: Annotated[
         int, option(least=0, metavar="N", help="After how many failures in a row.")
     ] = 0,
+    rule: Annotated[
+        str | None,
+        option(metavar="NAME", help="By this rule, not by the one that decides for the issue."),
+    ] = None,
     output: OutputFormat = Format.TEXT,
 ) -> None:
     """Show the prompt as the agent would get it for an issue as it stands now.
 
     The issue is read from the tracker; nothing is started and nothing is written. The prompt is
-    that of the first rule that matches, and knows nothing of a stage before.
+    that of the rule that was chosen for the issue, else of the first that matches, and knows
+    nothing of a stage before.
     """
     from sortie.daemon.dry_run import read_issue
+    from sortie.daemon.issue_rules import settings_for, settings_of_rule
     from sortie.daemon.workflow_file import load_workflow
 
     source.require()
     options = source.options()
     loaded = load_workflow(options)
+    named = None if rule is None else settings_of_rule(loaded.settings, rule)
     found = read_issue(options, issue)
-    settings = _settings_for(loaded, found)
-    prompt = _prompt(loaded.prompt_of(settings), settings, _context(settings, found, turn, attempt))
+    settings = named or settings_for(loaded.settings, found)
+    prompt = _prompt(loaded, settings, _context(settings, found, turn, attempt))
     if output is Format.JSON:
         emit_json(
             {
@@ -56,21 +63,13 @@ def render(
                 "issue_id": found.id,
                 "turn": turn,
                 "attempt": attempt,
+                "rule": settings.rule or None,
                 "prompt": prompt,
             }
         )
         return
     shown = visible(prompt, keep="\n\t") if sys.stdout and sys.stdout.isatty() else prompt
     emit(f"{shown.removesuffix(chr(10))}\n")
-
-
-def _settings_for(workflow: Workflow, issue: Issue) -> Settings:
-    """Return the settings of the rule that decides for an issue."""
-    from sortie.scheduler import policy_of
-    from sortie.scheduler.rule_choice import first_match
-
-    rule = first_match(policy_of(workflow.settings), issue)
-    return workflow.settings.of_rule(rule.name if rule is not None else "")
 
 
 def _context(settings: Settings, issue: Issue, turn: int, attempt: int) -> PromptContext:
@@ -91,7 +90,7 @@ def _context(settings: Settings, issue: Issue, turn: int, attempt: int) -> Promp
     )
 
 
-def _prompt(prompt: Prompt, settings: Settings, context: PromptContext) -> str:
+def _prompt(workflow: Workflow, settings: Settings, context: PromptContext) -> str:
     import trio
 
     from sortie.workflow.composing import compose
@@ -101,6 +100,7 @@ def _prompt(prompt: Prompt, settings: Settings, context: PromptContext) -> str:
 
     async def composed() -> str:
         asked = settings.agent.status_instructions
+        prompt = workflow.prompt_of(settings)
         return await compose(prompt, context, fence, status_instructions=asked)
 
     return trio.run(composed)

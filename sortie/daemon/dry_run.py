@@ -30,7 +30,7 @@ from sortie.orchestrator.recovery import let_go
 from sortie.scheduler import Memory, Policy, RunIds, Scheduler, policy_of
 from sortie.scheduler import events as ev
 from sortie.scheduler.claims import Claim, Rechecking, Running
-from sortie.scheduler.rule_choice import first_match, passed_over
+from sortie.scheduler.rule_choice import decides, passed_over
 from sortie.scheduler.timing import order_key
 from sortie.store.readonly import read_state
 from sortie.telemetry.log import LogSink, configure
@@ -105,10 +105,7 @@ def rule_verdicts(options: RunOptions) -> list[RuleVerdict]:
     policy, found = policy_of(workflow.settings), survey(options, workflow)
 
     def verdict(issue: Issue) -> RuleVerdict:
-        rule = found.memory.rules.get(issue.id)
-        if rule is None or (rule and not policy.has_rule(rule)):
-            matched = first_match(policy, issue)
-            rule = matched.name if matched is not None else ""
+        rule = decides(policy, issue, found.memory.rules.get(issue.id))
         return RuleVerdict(issue, rule, passed_over(policy, issue, rule))
 
     return [verdict(issue) for issue in found.issues]

@@ -12,6 +12,20 @@ from sortie.scheduler.policy import Policy, RulePolicy
 _WORD = re.compile(r"\w+")
 
 
+def decides(policy: Policy, issue: Issue, chosen: str | None) -> str:
+    """Return the name of the rule that decides for an issue, "" for the top level; ``chosen`` is
+    the one that was chosen earlier, if one was."""
+    if chosen is not None and stands(policy, chosen):
+        return chosen
+    matched = first_match(policy, issue)
+    return "" if matched is None else matched.name
+
+
+def stands(policy: Policy, chosen: str) -> bool:
+    """Tell whether a choice holds that was made earlier: there still is a rule of this name."""
+    return bool(policy.rules) and (not chosen or policy.has_rule(chosen))
+
+
 def first_match(policy: Policy, issue: Issue) -> RulePolicy | None:
     """Return the rule that decides for an issue, None where the top level does."""
     return next((rule for rule in policy.rules if mismatch(rule, issue) is None), None)
@@ -22,13 +36,13 @@ def mismatch(rule: RulePolicy, issue: Issue) -> str | None:
     return next(_mismatches(rule, issue), None)
 
 
-def passed_over(policy: Policy, issue: Issue, decides: str) -> tuple[str, ...]:
+def passed_over(policy: Policy, issue: Issue, name: str) -> tuple[str, ...]:
     """Say why each rule before the one that decides, "" for the top level, is not for an issue."""
     said = []
     for rule in policy.rules:
-        if rule.name == decides:
+        if rule.name == name:
             break
-        named = decides or "the top level"
+        named = name or "the top level"
         kept = f"{named} was chosen when the issue was claimed, and stays until it is let go of"
         said.append(f"{rule.name}: {mismatch(rule, issue) or kept}")
     return tuple(said)

@@ -44,7 +44,7 @@ from sortie.scheduler.grants import SlotGrant
 from sortie.scheduler.hosts import Hosts
 from sortie.scheduler.identifiers import RunIds
 from sortie.scheduler.policy import Policy
-from sortie.scheduler.rule_choice import first_match
+from sortie.scheduler.rule_choice import decides, stands
 from sortie.scheduler.timing import NO_SLOT, order_key
 from sortie.scheduler.usage_limits import UsageLimit, UsageLimits, agent_of
 from sortie.scheduler.watch_table import Watched, WatchTable
@@ -180,12 +180,11 @@ class SchedulerState:
         if not self.policy.rules:
             return ""
         chosen = self.rules.get(issue.id)
-        if chosen is not None and (not chosen or self.policy.has_rule(chosen)):
+        if chosen is not None and stands(self.policy, chosen):
             return chosen
         matched = self.matched.get(issue.id)
         if matched is None or matched[0] is not issue:
-            rule = first_match(self.policy, issue)
-            matched = self.matched[issue.id] = (issue, rule.name if rule is not None else "")
+            matched = self.matched[issue.id] = (issue, decides(self.policy, issue, None))
         return matched[1]
 
     def policy_for(self, issue: Issue) -> Policy:

@@ -54,6 +54,7 @@ def test_a_prompt_is_data_too(cli: Cli) -> None:
         "issue_id": "A-1",
         "turn": 1,
         "attempt": 0,
+        "rule": None,
         "prompt": text.removesuffix("\n"),
     }
 
@@ -61,6 +62,53 @@ def test_a_prompt_is_data_too(cli: Cli) -> None:
 def _plain(prompt: str) -> str:
     """Return a prompt without the random word of its fences."""
     return re.sub(r"[0-9a-f]{16}", "WORD", prompt)
+
+
+RULES = """\
+rules:
+  - name: docs
+    when: {labels: docs}
+    prompt: docs
+    agent: {max_turns: 3}
+"""
+
+
+def _with_rules(here: Path) -> None:
+    path = here / "WORKFLOW.md"
+    head, body = path.read_text().removeprefix("---\n").split("---\n", 1)
+    path.write_text(
+        f"---\n{head}{RULES}---\n{body}--- prompt: docs\nDocs {{{{ run.max_turns }}}}\n"
+    )
+
+
+def test_the_prompt_is_that_of_the_rule(cli: Cli, here: Path) -> None:
+    """The rule that matches decides for prompt and turns, --rule names another or the top level."""
+    _with_rules(here)
+    write_issue(here, "A-2", labels="[docs]")
+
+    plain, ruled = cli("render", "A-1"), cli("render", "A-2")
+    forced, top = (
+        json.loads(cli("render", issue, "--rule", rule, "--format", "json").out)
+        for issue, rule in (("A-1", "docs"), ("A-2", "default"))
+    )
+
+    assert ("|local|1" in plain.out, "Docs 3" in plain.out) == (True, False)
+    assert ("|local|1" in ruled.out, "Docs 3" in ruled.out) == (False, True)
+    assert ("Docs 3" in forced["prompt"], forced["rule"]) == (True, "docs")
+    assert ("Docs 3" in top["prompt"], top["rule"]) == (False, None)
+
+
+def test_an_unknown_rule_is_one_line(cli: Cli, here: Path) -> None:
+    """A rule that the settings do not have is named, with one like it."""
+    without = cli("render", "A-1", "--rule", "doc")
+    _with_rules(here)
+    misspelt = cli("render", "A-1", "--rule", "doc")
+
+    assert without == Ran(
+        code=1, out="", err="sortie: there is no rule doc; the settings have no rules\n"
+    )
+    assert (misspelt.code, misspelt.out, misspelt.err.count("\n")) == (1, "", 1)
+    assert "docs" in misspelt.err
 
 
 def test_nothing_is_written(cli: Cli, here: Path) -> None:
