@@ -99,6 +99,7 @@ def _row(candidate: CandidateVerdict) -> Json:
         "title": issue.shown_title,
         "state": issue.state,
         "priority": issue.priority,
+        "rule": candidate.policy.rule or None,
         "verdict": "wait" if candidate.reasons else "start",
         "reasons": list(candidate.reasons),
     }
@@ -107,4 +108,5 @@ def _row(candidate: CandidateVerdict) -> Json:
 def _verdict(candidate: CandidateVerdict) -> str:
     issue = candidate.issue
     verdict = f"waits: {'; '.join(candidate.reasons)}" if candidate.reasons else "would start"
-    return f"{issue.identifier} ({issue.state}) {verdict}"
+    rule = f" by rule {candidate.policy.rule}" if candidate.policy.rule else ""
+    return f"{issue.identifier} ({issue.state}){rule} {verdict}"

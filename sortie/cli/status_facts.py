@@ -64,6 +64,8 @@ def status_facts(status: DaemonStatus) -> Iterator[StatusFact]:
     yield "slots", f"{slots.free} of {slots.total} free", ""
     for name, free in slots.by_state.items():
         yield "", f"{name}: {free} free", ""
+    for share in slots.by_rule:
+        yield "", f"rule {share.words}", ""
     sums = [counted(totals.runs, "run"), counted(totals.turns, "turn")]
     if totals.credits is not None:
         sums.append(credits_text(totals.credits))

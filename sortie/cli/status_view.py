@@ -153,14 +153,20 @@ def _running(view: RunningView, now: datetime) -> Row:
     failure = _failure(view.last_failure) if view.attempt else ""
     answers = f"answers {', '.join(view.reaction)}" if view.reaction else ""
     place = f"in {view.workspace}" if view.workspace else ""
-    return Row(cells, _joined(said, answers, failure, place))
+    return Row(cells, _joined(said, answers, failure, place, _rule(view.rule)))
 
 
 def _waiting(view: WaitingView, now: datetime) -> Row:
     due = f"in {between(now, view.due_at)}" if view.due_at > now else "now"
     cells = (view.issue_identifier, view.kind, str(view.attempt), due)
     return Row(
-        cells, _joined(view.reason or "", _failure(view.last_failure), _place(view.workspace))
+        cells,
+        _joined(
+            view.reason or "",
+            _failure(view.last_failure),
+            _place(view.workspace),
+            _rule(view.rule),
+        ),
     )
 
 
@@ -169,8 +175,18 @@ def _held(view: HeldView, now: datetime) -> Row:
     failure = view.last_failure
     told = failure is not None and failure.message in view.detail
     return Row(
-        cells, _joined(view.detail, "" if told else _failure(failure), _place(view.workspace))
+        cells,
+        _joined(
+            view.detail,
+            "" if told else _failure(failure),
+            _place(view.workspace),
+            _rule(view.rule),
+        ),
     )
+
+
+def _rule(name: str | None) -> str:
+    return "" if name is None else f"rule {name}"
 
 
 def _place(workspace: WorkspaceView | None) -> str:
@@ -205,7 +221,8 @@ def _handed_off(view: HandedOffView, now: datetime) -> Row:
 
 
 def _kept(view: CandidateView) -> Row:
-    return Row((view.issue_identifier, view.state), view.reason)
+    cells = (view.issue_identifier, view.state)
+    return Row(cells, _joined(view.reason, _rule(view.rule)))
 
 
 def _host(view: HostView, now: datetime) -> Row:

@@ -20,7 +20,7 @@ from sortie.daemon.totals import RunTotals
 from sortie.daemon.tracker_status import SHOWN_ISSUES, TrackerStatus
 from sortie.daemon.wall_time import utc_now
 from sortie.daemon.watch_views import watched_view
-from sortie.model import IssueId, RunId, StoreError
+from sortie.model import Issue, IssueId, RunId, StoreError
 from sortie.orchestrator import Orchestrator
 from sortie.resources import Shortages
 from sortie.scheduler import Event
@@ -85,6 +85,10 @@ class DaemonView(Struct, frozen=True, kw_only=True):
         snapshot, details = self.orchestrator.snapshot(), self.live_runs.runs()
         backlog, failure = self.orchestrator.backlog(snapshot, first_kept), self.failures.of
         waits, place = snapshot.waiting, self.workspace
+
+        def rule(issue: Issue) -> str | None:
+            return snapshot.rules.get(issue.id)
+
         shown = (
             waits if first_waiting is None else nsmallest(first_waiting, waits, issue_views.due_at)
         )
@@ -107,15 +111,21 @@ class DaemonView(Struct, frozen=True, kw_only=True):
                 for c in snapshot.worked
             ),
             waiting=tuple(
-                issue_views.waiting_view(c, failure(c.issue), place(c.issue.id)) for c in shown
+                issue_views.waiting_view(c, failure(c.issue), place(c.issue.id), rule(c.issue))
+                for c in shown
             ),
             held=tuple(
-                issue_views.held_view(c, failure(c.issue), place(c.issue.id)) for c in snapshot.held
+                issue_views.held_view(c, failure(c.issue), place(c.issue.id), rule(c.issue))
+                for c in snapshot.held
             ),
             slots=views.slots_view(snapshot),
             totals=self.totals.view(views.elapsed(snapshot)),
-            queued=tuple(map(issue_views.candidate_view, backlog.first_queued)),
-            blocked=tuple(map(issue_views.candidate_view, backlog.first_blocked)),
+            queued=tuple(
+                issue_views.candidate_view(k, rule(k.issue)) for k in backlog.first_queued
+            ),
+            blocked=tuple(
+                issue_views.candidate_view(k, rule(k.issue)) for k in backlog.first_blocked
+            ),
             hosts=views.host_views(snapshot),
             tracker=self.tracker.view(),
             usage_limit=views.usage_limit_view(snapshot),

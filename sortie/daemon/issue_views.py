@@ -79,7 +79,10 @@ def due_at(claim: Waiting | HandingOff) -> tuple[float, IssueId]:
 
 
 def waiting_view(
-    claim: Waiting | HandingOff, failure: FailureView | None, workspace: WorkspaceView | None
+    claim: Waiting | HandingOff,
+    failure: FailureView | None,
+    workspace: WorkspaceView | None,
+    rule: str | None,
 ) -> WaitingView:
     """Return an issue that waits for its next run or its handoff."""
     return WaitingView(
@@ -92,11 +95,12 @@ def waiting_view(
         reason=_reason(claim),
         last_failure=failure,
         workspace=workspace,
+        rule=rule,
     )
 
 
 def held_view(
-    claim: Held, failure: FailureView | None, workspace: WorkspaceView | None
+    claim: Held, failure: FailureView | None, workspace: WorkspaceView | None, rule: str | None
 ) -> HeldView:
     """Return a held issue."""
     return HeldView(
@@ -108,6 +112,7 @@ def held_view(
         since=wall_time(claim.since),
         last_failure=failure,
         workspace=workspace,
+        rule=rule,
     )
 
 
@@ -127,7 +132,7 @@ def kept_view(claim: Cleaning, policy: Policy) -> KeptView:
     )
 
 
-def candidate_view(kept: BacklogIssue) -> CandidateView:
+def candidate_view(kept: BacklogIssue, rule: str | None) -> CandidateView:
     """Return an issue that is queued or blocked."""
     return CandidateView(
         issue_id=kept.issue.id,
@@ -135,6 +140,7 @@ def candidate_view(kept: BacklogIssue) -> CandidateView:
         title=kept.issue.shown_title,
         state=kept.issue.state,
         reason=kept.reason,
+        rule=rule,
     )
 
 

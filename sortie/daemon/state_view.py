@@ -7,7 +7,7 @@ from sortie.model import LOCAL
 from sortie.model.numbers import span
 from sortie.scheduler import Snapshot
 from sortie.scheduler.claims import HandingOff
-from sortie.web.state import HostView, SlotsView, TodayView, UsageLimitView
+from sortie.web.state import HostView, RuleSlotsView, SlotsView, TodayView, UsageLimitView
 
 POLL_LIMIT = 120.0
 """Seconds after which a poll that does not wait for the tracker is taken to hang."""
@@ -57,6 +57,21 @@ def slots_view(snapshot: Snapshot) -> SlotsView:
         free=snapshot.free,
         by_state=by_state,
         by_host=by_host,
+        by_rule=rule_slots(snapshot),
+    )
+
+
+def rule_slots(snapshot: Snapshot) -> tuple[RuleSlotsView, ...]:
+    """Return the share that each rule has of the slots."""
+    return tuple(
+        RuleSlotsView(
+            rule=rule.name,
+            used=snapshot.by_rule.get(rule.name, 0),
+            guaranteed=rule.guaranteed,
+            limit=rule.max_concurrent_agents,
+            burst_to=rule.burst_to,
+        )
+        for rule in snapshot.policy.rules
     )
 
 

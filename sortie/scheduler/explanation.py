@@ -79,7 +79,7 @@ def explain_issue(state: SchedulerState, name: str, now: float) -> Explanation |
     watched = state.watched(issue.id)
     watch = None if watched is None else explain_watch(state, watched, now)
     if claim is None and watch is not None and issue.id not in state.candidates:
-        return _watched(issue, watch)
+        return _watched(state, issue, watch)
     next_at, next_step = _next(state, issue, claim, gates)
     worked = claim if isinstance(claim, WORKED) else None
     return Explanation(
@@ -100,7 +100,7 @@ def explain_issue(state: SchedulerState, name: str, now: float) -> Explanation |
     )
 
 
-def _watched(issue: Issue, watch: WatchExplanation) -> Explanation:
+def _watched(state: SchedulerState, issue: Issue, watch: WatchExplanation) -> Explanation:
     """Explain an issue whose pull request is watched; its gates are those of the merge."""
     standing = watch.standing
     url = standing.watch.pull_request.url
@@ -117,6 +117,8 @@ def _watched(issue: Issue, watch: WatchExplanation) -> Explanation:
         next_step="the pull request is looked at again",
         ways_out=(STATE_CHANGE,),
         watch=watch,
+        rule=state.rule_of(issue),
+        passed_over=passed_over(state.policy, issue, state.rule_of(issue)),
     )
 
 

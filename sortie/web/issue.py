@@ -80,7 +80,8 @@ class WorkspaceView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingView:
-    """An issue that waits for its next run or its handoff."""
+    """An issue that waits for its next run or its handoff; ``rule`` decides for it, None is the top
+    level of the settings."""
 
     issue_id: str
     issue_identifier: str
@@ -91,11 +92,12 @@ class WaitingView:
     reason: str | None
     last_failure: FailureView | None = None
     workspace: WorkspaceView | None = None
+    rule: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldView:
-    """A parked issue."""
+    """A parked issue; ``rule`` decides for it, None is the top level of the settings."""
 
     issue_id: str
     issue_identifier: str
@@ -105,6 +107,7 @@ class HeldView:
     since: Time
     last_failure: FailureView | None = None
     workspace: WorkspaceView | None = None
+    rule: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,13 +136,15 @@ class KeptView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CandidateView:
-    """An issue of the last poll that nothing is done about; ``reason`` says why."""
+    """An issue of the last poll that nothing is done about; ``reason`` says why.
+    ``rule`` decides for it, None is the top level of the settings."""
 
     issue_id: str
     issue_identifier: str
     title: str = ""
     state: str
     reason: str
+    rule: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

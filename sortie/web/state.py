@@ -133,13 +133,35 @@ NO_DAY = TodayView(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RuleSlotsView:
+    """The share that a rule has of the slots: its runs use ``used``; ``guaranteed`` ones no other
+    rule is given. ``limit`` and ``burst_to`` are None where it has none of its own."""
+
+    rule: str
+    used: int
+    guaranteed: int
+    limit: int | None
+    burst_to: int | None
+
+    @property
+    def words(self) -> str:
+        """What it is, for people."""
+        limit = "" if self.limit is None else f" of {self.limit}"
+        burst = "" if self.burst_to is None else f", up to {self.burst_to} while there is room"
+        kept = f", {self.guaranteed} guaranteed" if self.guaranteed else ""
+        return f"{self.rule}: {self.used}{limit}{kept}{burst}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SlotsView:
-    """Room for runs: ``by_state`` and ``by_host`` tell what is free where a limit is set."""
+    """Room for runs: ``by_state`` and ``by_host`` tell what is free where a limit is set, and
+    ``by_rule`` what share each rule has, in the order of the rules."""
 
     total: int
     free: int
     by_state: Mapping[str, int]
     by_host: Mapping[str, int]
+    by_rule: tuple[RuleSlotsView, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

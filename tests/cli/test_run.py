@@ -50,6 +50,7 @@ def test_a_dry_run_is_data(cli: Cli, here: Path, monkeypatch: pytest.MonkeyPatch
         "title": "Title of A-1",
         "state": "Todo",
         "priority": 3,
+        "rule": None,
         "verdict": "start",
         "reasons": [],
     }
