@@ -7,16 +7,19 @@ after that.
 from __future__ import annotations
 
 import secrets
+from collections.abc import Mapping
 
 import trio
 from prometheus_client import CollectorRegistry
 
+from sortie.config.rules import DEFAULT_RULE
 from sortie.daemon import state_view
 from sortie.daemon.daemon_view import DaemonView
 from sortie.daemon.disk_space import DiskSpace
 from sortie.facts import Fact
 from sortie.model import LOCAL
 from sortie.resources.descriptors import open_files_limit
+from sortie.scheduler import Snapshot
 from sortie.telemetry import Publish
 from sortie.telemetry.metrics import MetricsSink, expose
 from sortie.telemetry.metrics.gauges import GaugeCollector, Gauges, register_machine
@@ -108,4 +111,16 @@ def gauges_of(view: DaemonView) -> Gauges:
         ssh_host_usage={host: snapshot.by_host.get(host, 0) for host in remote},
         ssh_host_up={host: host not in snapshot.troubled for host in remote},
         tracker_budgets={b.name: (b.remaining, b.limit) for b in view.tracker.budgets()},
+        rule_slots=_rule_slots(snapshot),
     )
+
+
+def _rule_slots(snapshot: Snapshot) -> Mapping[str, tuple[int, int | None, int | None]]:
+    """Return the slots of each rule, and those that runs without a rule use; none without rules."""
+    shares = state_view.rule_slots(snapshot)
+    found: dict[str, tuple[int, int | None, int | None]] = {
+        share.rule: (share.used, share.guaranteed, share.limit) for share in shares
+    }
+    if found:
+        found[DEFAULT_RULE] = (snapshot.by_rule.get("", 0), None, None)
+    return found

@@ -142,7 +142,7 @@ class RunStopping(RunFact, frozen=True, kw_only=True):
 @fact("run.finished", "info", hidden=("spent", "summary"))
 class RunFinished(RunFact, frozen=True, kw_only=True):
     """A run is over, its processes are gone and ``after_run`` has run; ``stopped_for`` is why
-    Sortie itself had it cancelled, ``summary`` what it has left."""
+    Sortie itself had it cancelled, ``summary`` what it has left, ``rule`` decided for it."""
 
     issue: Issue
     status: RunStatus
@@ -153,6 +153,7 @@ class RunFinished(RunFact, frozen=True, kw_only=True):
     stopped_for: StopReason | None = None
     spent: Spending = NOTHING
     summary: RunSummary = NO_SUMMARY
+    rule: str = ""
 
     def shown(self) -> dict[str, object]:
         return RunFact.shown(self) | shown_spending(self.spent)
@@ -164,6 +165,7 @@ class RunFinished(RunFact, frozen=True, kw_only=True):
 
 @fact("run.interrupted", "warning")
 class RunRecovered(RunFact, frozen=True, kw_only=True):
-    """A run of an earlier daemon was recorded as interrupted."""
+    """A run of an earlier daemon was recorded as interrupted; ``rule`` decided for it."""
 
     issue: Issue
+    rule: str = ""

@@ -74,7 +74,8 @@ async def recover(recovery: Recovery, policy: Policy) -> Memory:
     if records:
         await recovery.store.commit(records, wall)
     for run in recovered.unfinished:
-        recovery.publish(facts.RunRecovered(run_id=run.run_id, issue=run.issue))
+        rule = recovered.rules.get(run.issue.id, "")
+        recovery.publish(facts.RunRecovered(run_id=run.run_id, issue=run.issue, rule=rule))
     recovery.publish(
         facts.StateRestored(
             interrupted=len(recovered.unfinished),

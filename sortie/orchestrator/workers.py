@@ -25,7 +25,7 @@ class WorkerPool:
     def __init__(self, context: OrchestratorContext) -> None:
         self._context = context
         self._scopes: dict[RunId, RunScopes] = {}
-        self._issues: dict[RunId, tuple[Issue, float]] = {}
+        self._issues: dict[RunId, tuple[Issue, float, str]] = {}
         self._spent: dict[RunId, Spending] = {}
 
     @property
@@ -50,7 +50,7 @@ class WorkerPool:
         nursery: trio.Nursery,
     ) -> None:
         """Start a worker; ``reports`` takes its exit."""
-        self._issues[start.run_id] = (start.issue, trio.current_time())
+        self._issues[start.run_id] = (start.issue, trio.current_time(), start.rule)
         self._context.publish(
             facts.RunStarted(
                 run_id=start.run_id,
@@ -111,7 +111,7 @@ class WorkerPool:
     def remember(self, moved: ev.IssueMoved) -> None:
         """Keep the newest issue of a run, for the facts about its end."""
         if moved.run_id in self._issues:
-            self._issues[moved.run_id] = (moved.issue, self._issues[moved.run_id][1])
+            self._issues[moved.run_id] = (moved.issue, *self._issues[moved.run_id][1:])
             self._context.publish(facts.IssueRead(run_id=moved.run_id, issue=moved.issue))
 
     def spent(self, record: rec.RecordSpending) -> None:
@@ -123,7 +123,7 @@ class WorkerPool:
         """Tell of a run's end, now that it is on record."""
         if record.run_id not in self._issues:
             return
-        issue, began = self._issues.pop(record.run_id)
+        issue, began, rule = self._issues.pop(record.run_id)
         self._context.publish(
             facts.RunFinished(
                 run_id=record.run_id,
@@ -136,5 +136,6 @@ class WorkerPool:
                 stopped_for=record.stopped_for,
                 spent=self._spent.pop(record.run_id, NOTHING),
                 summary=record.summary,
+                rule=rule,
             )
         )

@@ -512,6 +512,29 @@ def test_workspaces_that_are_kept_are_shown(cli: Cli, daemon: FakeDaemon) -> Non
     assert "push what is in it, or remove the directory" in shown
 
 
+def test_the_rule_of_an_issue_and_the_slots_of_a_rule_are_shown(
+    cli: Cli, daemon: FakeDaemon
+) -> None:
+    """Whatever is listed names the rule that decides for it; each rule has a line."""
+    share = {"rule": "docs", "used": 1, "guaranteed": 1, "limit": 2, "burst_to": 3}
+    rule = {"rule": "docs"}
+    daemon.show(
+        STATE
+        | {
+            "running": [RUNNING | rule],
+            "waiting": [WAITING | rule],
+            "held": [HELD | rule],
+            "queued": [KEPT | rule],
+            "slots": STATE["slots"] | {"by_rule": [share]},
+        }
+    )
+
+    shown = cli("status").out
+
+    assert "rule docs: 1 of 2, 1 guaranteed, up to 3 while there is room\n" in shown
+    assert shown.count("; rule docs") == 4
+
+
 def test_what_awaits_review_is_shown(cli: Cli, daemon: FakeDaemon) -> None:
     """Issue, branch, lines and pull request, before what needs nobody; ten of them, and how many
     more there are; programs get all."""

@@ -12,7 +12,7 @@ from tests.docs.pages import page, table, tables, word, words
 from tests.worker.rig import settings_of
 
 TEXT = page("metrics.md")
-OPEN = {"agent", "host", "budget", "route", "status", "version", "python_version", "le"}
+OPEN = {"agent", "rule", "host", "budget", "route", "status", "version", "python_version", "le"}
 """Labels whose values are not known beforehand."""
 
 
@@ -33,6 +33,7 @@ def registry() -> CollectorRegistry:
         ssh_host_usage={"h": 1},
         ssh_host_up={"h": True},
         tracker_budgets={"requests": (1, 2)},
+        rule_slots={"docs": (0, 0, 1)},
     )
     made.register(GaugeCollector(lambda: gauges))
     register_machine(made, lambda: dict.fromkeys(places_of(settings_of()), (1.0, 2.0)))

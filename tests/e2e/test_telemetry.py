@@ -33,7 +33,7 @@ LABELS = {
     "sortie_tokens_total": {"type"},
     "sortie_agent_runtime_seconds_total": set(),
     "sortie_dispatches_total": {"outcome"},
-    "sortie_worker_exits_total": {"exit_type"},
+    "sortie_worker_exits_total": {"exit_type", "rule"},
     "sortie_retries_total": {"trigger"},
     "sortie_reconciliation_actions_total": {"action"},
     "sortie_poll_cycles_total": {"result"},

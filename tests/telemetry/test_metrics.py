@@ -21,6 +21,7 @@ from sortie.facts import (
     PollCompleted,
     ReactionEnded,
     ReactionPlanned,
+    RunRecovered,
     SessionRefused,
     TransitionCompleted,
     WatchEnded,
@@ -51,7 +52,7 @@ COUNTERS = {
     "sortie_tokens_total": ["type"],
     "sortie_agent_runtime_seconds_total": [],
     "sortie_dispatches_total": ["outcome"],
-    "sortie_worker_exits_total": ["exit_type"],
+    "sortie_worker_exits_total": ["exit_type", "rule"],
     "sortie_retries_total": ["trigger"],
     "sortie_reconciliation_actions_total": ["action"],
     "sortie_poll_cycles_total": ["result"],
@@ -102,6 +103,9 @@ GAUGES = {
     "sortie_spent_today": ["unit"],
     "sortie_usage_limits_total": ["agent"],
     "sortie_ssh_host_usage": ["host"],
+    "sortie_rule_slots_used": ["rule"],
+    "sortie_rule_slots_guaranteed": ["rule"],
+    "sortie_rule_slots_limit": ["rule"],
     "sortie_ssh_host_up": ["host"],
     "sortie_tracker_budget_remaining": ["budget"],
     "sortie_tracker_budget_limit": ["budget"],
@@ -125,6 +129,7 @@ BUSY = Gauges(
     ssh_host_usage={"builder:2222": 2},
     ssh_host_up={"builder:2222": True},
     tracker_budgets={"requests": (12, 5000)},
+    rule_slots={"docs": (1, 0, 3), "default": (1, None, None)},
 )
 
 
@@ -201,9 +206,23 @@ def test_no_label_names_an_issue() -> None:
         (
             replace(RUN_FINISHED, status=RunStatus.STALLED),
             {
-                "sortie_worker_exits_total{exit_type=stalled}": 1,
+                "sortie_worker_exits_total{exit_type=stalled,rule=default}": 1,
                 "sortie_worker_duration_seconds_count{exit_type=stalled}": 1,
                 "sortie_worker_duration_seconds_sum{exit_type=stalled}": 5.5,
+            },
+        ),
+        (
+            replace(RUN_FINISHED, seconds=0.0, rule="docs"),
+            {
+                "sortie_worker_exits_total{exit_type=succeeded,rule=docs}": 1,
+                "sortie_worker_duration_seconds_count{exit_type=succeeded}": 1,
+            },
+        ),
+        (
+            RunRecovered(run_id=RUN, issue=ISSUE, rule="docs"),
+            {
+                "sortie_worker_exits_total{exit_type=interrupted,rule=docs}": 1,
+                "sortie_retries_total{trigger=interrupted}": 1,
             },
         ),
         (
@@ -332,6 +351,10 @@ def test_gauges_are_read_when_they_are_asked_for() -> None:
         ("sortie_daily_budget_spent", ()): 0,
         ("sortie_spent_today", (("unit", "credits"),)): 2.5,
         ("sortie_ssh_host_usage", (("host", "builder:2222"),)): 2,
+        ("sortie_rule_slots_used", (("rule", "docs"),)): 1,
+        ("sortie_rule_slots_used", (("rule", "default"),)): 1,
+        ("sortie_rule_slots_guaranteed", (("rule", "docs"),)): 0,
+        ("sortie_rule_slots_limit", (("rule", "docs"),)): 3,
         ("sortie_ssh_host_up", (("host", "builder:2222"),)): 1,
         ("sortie_tracker_budget_remaining", (("budget", "requests"),)): 12,
         ("sortie_tracker_budget_limit", (("budget", "requests"),)): 5000,

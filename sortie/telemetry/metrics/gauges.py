@@ -13,7 +13,8 @@ from prometheus_client.registry import Collector
 class Gauges(Struct, frozen=True, kw_only=True):
     """How things stand. ``ssh_host_usage`` counts runs by host; both mappings are empty where all
     runs are local. ``tracker_budgets`` are what is left of a tracker's limits, and these, by name;
-    None where the tracker does not say."""
+    None where the tracker does not say. ``rule_slots`` are those that a rule's runs use, that are
+    guaranteed to it, and its limit, None where it has none; empty where there are no rules."""
 
     sessions_running: int = 0
     sessions_retrying: int = 0
@@ -34,6 +35,7 @@ class Gauges(Struct, frozen=True, kw_only=True):
     ssh_host_usage: Mapping[str, int] = field(default_factory=dict)
     ssh_host_up: Mapping[str, bool] = field(default_factory=dict)
     tracker_budgets: Mapping[str, tuple[int | None, int | None]] = field(default_factory=dict)
+    rule_slots: Mapping[str, tuple[int, int | None, int | None]] = field(default_factory=dict)
 
 
 class GaugeCollector(Collector):
@@ -103,6 +105,15 @@ def _families(gauges: Gauges) -> Iterator[GaugeMetricFamily]:
     limits = {name: limit for name, (_, limit) in budgets}
     yield _by("budget", "tracker_budget_remaining", "What may still be asked.", remaining)
     yield _by("budget", "tracker_budget_limit", "What may be asked in all.", limits)
+    for at, (name, text) in enumerate(
+        (
+            ("used", "Runs of a rule under way."),
+            ("guaranteed", "Slots that no other rule is given."),
+            ("limit", "Runs of a rule that there may be at once."),
+        )
+    ):
+        values = {rule: slots[at] for rule, slots in gauges.rule_slots.items()}
+        yield _by("rule", f"rule_slots_{name}", text, values)
 
 
 def _by(label: str, name: str, text: str, values: Mapping[str, float | None]) -> GaugeMetricFamily:

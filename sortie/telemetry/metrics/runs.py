@@ -6,6 +6,7 @@ from functools import singledispatch
 
 from prometheus_client import Counter
 
+from sortie.config.rules import DEFAULT_RULE
 from sortie.facts import Fact
 from sortie.model import ErrorKind, HoldReason, RunStatus, Stage, Trigger, TurnOutcome
 from sortie.model.reviews import ReviewVerdict
@@ -42,7 +43,9 @@ class RunMetrics:
         self.dispatches = make.counter(
             "dispatches", "Claims that led to a run.", outcome=("started", "dropped", "error")
         )
-        self.worker_exits = make.counter("worker_exits", "Runs that ended.", exit_type=_EXITS)
+        self.worker_exits = make.counter(
+            "worker_exits", "Runs that ended.", exit_type=_EXITS, rule=(DEFAULT_RULE,)
+        )
         self.worker_duration = make.histogram(
             "worker_duration_seconds", "Time that a run took.", RUN_BUCKETS, exit_type=_EXITS
         )
@@ -139,6 +142,11 @@ class RunMetrics:
         self.turn_startup.labels(agent)
         self.model_answer.labels(agent)
 
+    def know_rule(self, rule: str) -> None:
+        """Begin the counters of a rule at 0."""
+        for status in _EXITS:
+            self.worker_exits.labels(status, rule or DEFAULT_RULE)
+
 
 @singledispatch
 def count(fact: Fact, to: RunMetrics) -> None:
@@ -158,18 +166,20 @@ def _(fact: facts.DispatchDropped, to: RunMetrics) -> None:
 @count.register
 def _(fact: facts.RunStarted, to: RunMetrics) -> None:
     to.know_agent(fact.agent)
+    to.know_rule(fact.rule)
     to.dispatches.labels("started").inc()
 
 
 @count.register
 def _(fact: facts.RunFinished, to: RunMetrics) -> None:
-    to.worker_exits.labels(fact.status).inc()
+    to.worker_exits.labels(fact.status, fact.rule or DEFAULT_RULE).inc()
     to.worker_duration.labels(fact.status).observe(fact.seconds)
 
 
 @count.register
-def _(_fact: facts.RunRecovered, to: RunMetrics) -> None:
-    to.worker_exits.labels(RunStatus.INTERRUPTED).inc()
+def _(fact: facts.RunRecovered, to: RunMetrics) -> None:
+    to.know_rule(fact.rule)
+    to.worker_exits.labels(RunStatus.INTERRUPTED, fact.rule or DEFAULT_RULE).inc()
     to.retries.labels(Trigger.INTERRUPTED).inc()
 
 
