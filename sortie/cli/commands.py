@@ -58,6 +58,7 @@ COMMANDS: Mapping[str, Sequence[str]] = {
     "history": (
         "sortie.cli.history",
         "sortie history --issue DEMO-1",
+        "sortie history --rule docs",
         "sortie history --limit 500 --format json | jq 'map(.credits) | add'",
     ),
     "diff": (
@@ -80,6 +81,7 @@ COMMANDS: Mapping[str, Sequence[str]] = {
     "stats": (
         "sortie.cli.stats",
         "sortie stats",
+        "sortie stats --by-rule --days 7",
         "sortie stats --days 30 --format json | jq 'map(.cost_usd) | add'",
     ),
     "status": (

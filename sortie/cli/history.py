@@ -6,12 +6,13 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from sortie.cli.arguments import NoWorkflowFile, OutputFormat, Source
 from sortie.cli.format import utc
 from sortie.cli.output import Format, Json, columns, emit, emit_json, note
 from sortie.cli.parameters import option
+from sortie.config.rules import DEFAULT_RULE
 from sortie.model import LOCAL, RunId, SortieError, StoreError
 from sortie.model.numbers import tokens_text, took
 from sortie.model.spending import told_amounts
@@ -60,6 +61,10 @@ def history(
             completes="issue",
         ),
     ] = None,
+    rule: Annotated[
+        str | None,
+        option(metavar="NAME", help="Of this rule only; default is the top level of the settings."),
+    ] = None,
     limit: Annotated[
         int, option("--limit", "-n", least=1, most=1_000_000, metavar="N", help="At most N.")
     ] = 100,
@@ -79,7 +84,13 @@ def history(
     """
     path = os.path.abspath(database) if database is not None else _database(source)
     try:
-        rows = _read(path, issue, limit, RunId(before) if before else None)
+        rows = _read(
+            path,
+            issue=issue,
+            limit=limit,
+            before=RunId(before) if before else None,
+            rule="" if rule == DEFAULT_RULE else rule,
+        )
     except StoreError as error:
         if database is None:
             raise
@@ -88,7 +99,8 @@ def history(
         emit_json([as_json(row) for row in rows])
         return
     if not rows:
-        note("no run is recorded" + (f" of {issue}" if issue else ""))
+        of_rule = f" by rule {rule}" if rule else ""
+        note("no run is recorded" + (f" of {issue}" if issue else "") + of_rule)
         return
     emit(listing(rows, columns()))
     if len(rows) == limit:
@@ -111,13 +123,13 @@ def _database(source: Source) -> str:
     return place.db_path
 
 
-def _read(path: str, issue: str | None, limit: int, before: RunId | None) -> Sequence[HistoryRow]:
+def _read(path: str, **page: Any) -> Sequence[HistoryRow]:
     from sortie.store.readonly import read_history
 
     if not os.path.lexists(path):
         note(f"there is no database {path} yet: no daemon has run here")
         return ()
-    return read_history(path, issue=issue, limit=limit, before=before)
+    return read_history(path, **page)
 
 
 def as_json(row: HistoryRow) -> Json:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 from sortie.cli.arguments import OutputFormat, Source
 from sortie.cli.output import Format, columns, emit, emit_json, note
 from sortie.cli.parameters import option
+from sortie.config.rules import DEFAULT_RULE
 from sortie.model import NOTHING, SortieError, Spending, StoreError
 from sortie.model.numbers import number_text, took
 from sortie.model.spending import cost_text
@@ -33,6 +35,10 @@ def stats(
             help="The last N days that have any.",
         ),
     ] = 14,
+    by_rule: Annotated[
+        bool,
+        option("--by-rule", help="By rule, of the runs on record that ended in the last N days."),
+    ] = False,
     database: Annotated[
         Path | None,
         option("--db", metavar="FILE", help="Read this database; no workflow file is read."),
@@ -52,6 +58,9 @@ def stats(
             emit_json([])
         return
     try:
+        if by_rule:
+            _show_rules(path, days, output)
+            return
         rows = _read(path, days)
     except StoreError as error:
         if database is None:
@@ -65,6 +74,26 @@ def stats(
         emit(listing(rows, columns()))
     else:
         note("no run has ended yet, and none under way has told that it used anything")
+
+
+def _show_rules(path: str, days: int, output: Format) -> None:
+    from sortie.cli.tables import Row, table
+    from sortie.store.readonly import read_by_rule
+    from sortie.web.runs import usage_rule
+
+    rows = read_by_rule(path, time.time() - days * 86_400.0)
+    if output is Format.JSON:
+        emit_json([usage_rule(row) for row in rows])
+        return
+    if not rows:
+        note("no run has ended in this time")
+        return
+    names = ("rule", "runs", "turns", "took", "credits", "tokens", "cost")
+    cells = (
+        (row.rule or DEFAULT_RULE, *_amounts((row.runs, row.turns, row.seconds), row.spent))
+        for row in rows
+    )
+    emit(table(names, [Row(each, "") for each in cells], columns()))
 
 
 def _database(source: Source) -> str:
@@ -107,10 +136,12 @@ def _total(every: Iterable[Spending]) -> Spending:
 
 
 def _cells(day: str, agent: str, did: tuple[int, int, float], spent: Spending) -> tuple[str, ...]:
+    return day, agent, *_amounts(did, spent)
+
+
+def _amounts(did: tuple[int, int, float], spent: Spending) -> tuple[str, ...]:
     runs, turns, seconds = did
     return (
-        day,
-        agent,
         str(runs),
         str(turns),
         took(seconds),

@@ -191,6 +191,16 @@ class DayRow(Struct, frozen=True, kw_only=True):
     spent: Spending
 
 
+class RuleRow(Struct, frozen=True, kw_only=True):
+    """What the runs of one rule used, "" for the top level, with their turns and seconds."""
+
+    rule: str
+    runs: int
+    turns: int
+    seconds: float
+    spent: Spending
+
+
 class Totals(Struct, frozen=True, kw_only=True):
     """Sums over all recorded runs; amounts are None until an agent reported some. ``cost_usd`` and
     ``estimated_usd`` are as in Spending.

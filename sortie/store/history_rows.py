@@ -14,7 +14,7 @@ from sortie.model import (
     StopReason,
     cut,
 )
-from sortie.store import DayRow, HistoryRow, Totals
+from sortie.store import DayRow, HistoryRow, RuleRow, Totals
 from sortie.store.database import Row, Value
 from sortie.store.rows import delivery_from_json, moment, spending
 
@@ -103,6 +103,17 @@ def day_row(row: Row) -> DayRow:
     return DayRow(
         day=row["day"],
         agent=row["agent"],
+        runs=row["runs"],
+        turns=row["turns"],
+        seconds=row["seconds"],
+        spent=spending(row),
+    )
+
+
+def rule_row(row: Row) -> RuleRow:
+    """Read a row of rules."""
+    return RuleRow(
+        rule=row["rule"],
         runs=row["runs"],
         turns=row["turns"],
         seconds=row["seconds"],

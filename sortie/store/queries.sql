@@ -341,6 +341,25 @@ SELECT *
 FROM runs WHERE identifier = :identifier AND (started_at, seq) < (:started_at, :seq)
 ORDER BY started_at DESC, seq DESC LIMIT :limit;
 
+-- Looks through the runs; asked by a person.
+-- name: history_of_rule
+SELECT *
+FROM runs WHERE rule = :rule AND (:identifier IS NULL OR identifier = :identifier)
+  AND (started_at, seq) < (:started_at, :seq)
+ORDER BY started_at DESC, seq DESC LIMIT :limit;
+
+-- name: spent_by_rule
+SELECT rule, count(*) AS runs, sum(turns) AS turns, sum(seconds) AS seconds,
+  sum(input_tokens) AS input_tokens,
+  sum(output_tokens) AS output_tokens,
+  sum(cached_tokens) AS cached_tokens,
+  sum(cache_write_tokens) AS cache_write_tokens,
+  sum(credits) AS credits,
+  sum(cost_usd) AS cost_usd,
+  sum(estimated_usd) AS estimated_usd,
+  sum(unpriced_tokens) AS unpriced_tokens
+FROM runs WHERE finished_at >= :since GROUP BY rule ORDER BY rule;
+
 -- name: forget_runs
 DELETE FROM runs WHERE seq IN (
   SELECT seq FROM runs AS old

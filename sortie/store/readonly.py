@@ -13,7 +13,7 @@ from urllib.parse import quote
 from msgspec import Struct
 
 from sortie.model import RunId, StoreError
-from sortie.store import DayRow, HistoryRow, Recovered
+from sortie.store import DayRow, HistoryRow, Recovered, RuleRow
 from sortie.store.database import Database, explained
 from sortie.store.database_file import place_of
 from sortie.store.record_reader import (
@@ -21,6 +21,7 @@ from sortie.store.record_reader import (
     read_diff,
     read_newest_run,
     read_recovered,
+    read_rules,
     read_run,
     read_runs,
 )
@@ -31,6 +32,7 @@ T = TypeVar("T")
 _READ_BUSY_TIMEOUT = 5.0
 _DAYS_SINCE = 6  # the first schema with days
 _DIFFS_SINCE = 12  # the first schema with diffs
+_RULES_SINCE = 15  # the first schema with rules
 _RUNS_SINCE = 1  # the first schema whose runs read_runs can read
 
 
@@ -44,15 +46,21 @@ class _Fingerprint(Struct, frozen=True, kw_only=True):
 
 
 def read_history(
-    path: str, *, issue: str | None = None, limit: int = 100, before: RunId | None = None
+    path: str,
+    *,
+    issue: str | None = None,
+    limit: int = 100,
+    before: RunId | None = None,
+    rule: str | None = None,
 ) -> Sequence[HistoryRow]:
-    """Return what ``Store.history`` returns, from a file that another process may be writing.
+    """Return what ``Store.history`` returns, from a file that another process may be writing; of
+    one rule, "" for the top level, where that is given.
 
     Blocks. Creates no file and migrates nothing: a file of an earlier version is read as it is.
     Raises StoreError, UnknownRun among them.
     """
-    page = partial(read_runs, issue=issue, limit=limit, before=before)
-    return _beside(path, page, _RUNS_SINCE)
+    page = partial(read_runs, issue=issue, limit=limit, before=before, rule=rule)
+    return _beside(path, page, _RUNS_SINCE if rule is None else _RULES_SINCE)
 
 
 def read_one(path: str, run_id: RunId) -> HistoryRow | None:
@@ -77,6 +85,12 @@ def read_daily(path: str, *, limit: int) -> Sequence[DayRow]:
     Raises StoreError; a file of a version that kept no days is refused.
     """
     return _beside(path, partial(read_days, limit=limit), _DAYS_SINCE)
+
+
+def read_by_rule(path: str, since: float) -> Sequence[RuleRow]:
+    """Return what the runs of each rule used that have ended since a moment in Unix seconds, as
+    ``read_history`` reads. Raises StoreError; a file of a version without rules is refused."""
+    return _beside(path, partial(read_rules, since=since), _RULES_SINCE)
 
 
 def read_state(path: str) -> Recovered:

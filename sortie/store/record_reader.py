@@ -7,9 +7,9 @@ import zlib
 from base64 import b85decode
 
 from sortie.model import NOTHING, IssueId, RunId, Spending
-from sortie.store import DayRow, HistoryRow, Recovered, Totals, UnknownRun
+from sortie.store import DayRow, HistoryRow, Recovered, RuleRow, Totals, UnknownRun
 from sortie.store.database import Database
-from sortie.store.history_rows import day_row, history_row, totals
+from sortie.store.history_rows import day_row, history_row, rule_row, totals
 from sortie.store.rows import (
     agent_session,
     delivery_from_json,
@@ -74,9 +74,13 @@ def read_recovered(database: Database) -> Recovered:
 
 
 def read_runs(
-    database: Database, issue: str | None, limit: int, before: RunId | None
+    database: Database,
+    issue: str | None,
+    limit: int,
+    before: RunId | None,
+    rule: str | None = None,
 ) -> tuple[HistoryRow, ...]:
-    """Read a page of history, newest first. Raises UnknownRun."""
+    """Read a page of history, newest first, of one rule where that is given. Raises UnknownRun."""
     position = {"started_at": math.inf, "seq": _LAST_SEQ}
     if before is not None:
         found = database.rows("run_position", run_id=before)
@@ -84,7 +88,9 @@ def read_runs(
             raise UnknownRun(before)
         position = found[0]
     page = {**position, "limit": max(0, limit)}
-    if issue is None:
+    if rule is not None:
+        rows = database.rows("history_of_rule", rule=rule, identifier=issue, **page)
+    elif issue is None:
         rows = database.rows("history", **page)
     else:
         rows = database.rows("history_of_issue", identifier=issue, **page)
@@ -122,6 +128,11 @@ def read_day(database: Database, day: str) -> Spending:
 def read_days(database: Database, limit: int) -> tuple[DayRow, ...]:
     """Read what each agent did and used on the last days on which anything was."""
     return tuple(map(day_row, database.rows("days", limit=limit)))
+
+
+def read_rules(database: Database, since: float) -> tuple[RuleRow, ...]:
+    """Read what the runs of each rule used that have ended since a moment in Unix seconds."""
+    return tuple(map(rule_row, database.rows("spent_by_rule", since=since)))
 
 
 def read_diff(database: Database, run_id: RunId) -> str | None:

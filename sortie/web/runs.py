@@ -10,7 +10,7 @@ from typing import Any
 from sortie.model.numbers import counted, rounded
 from sortie.model.spending import AMOUNTS
 from sortie.model.times import rfc3339
-from sortie.store import DayRow, HistoryRow
+from sortie.store import DayRow, HistoryRow, RuleRow
 from sortie.web.deliveries import DeliveryView, delivery_view
 
 DAYS, MOST_DAYS = 14, 366
@@ -164,6 +164,19 @@ def usage_day(row: DayRow) -> Mapping[str, str | int | float | None]:
     return {
         "day": row.day,
         "agent": row.agent,
+        "runs": row.runs,
+        "turns": row.turns,
+        "seconds_running": rounded(row.seconds),
+        "tokens": spent.tokens,
+        **{name: getattr(spent, name) for name in AMOUNTS},
+    }
+
+
+def usage_rule(row: RuleRow) -> Mapping[str, str | int | float | None]:
+    """Return what the runs of one rule did and used; unknown is null, and so is the top level."""
+    spent = row.spent.rounded()
+    return {
+        "rule": row.rule or None,
         "runs": row.runs,
         "turns": row.turns,
         "seconds_running": rounded(row.seconds),

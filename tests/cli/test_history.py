@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import trio
+from msgspec.structs import replace
 
 from sortie.cli.history import listing
 from sortie.model import Activity, ErrorKind, RunStatus, Spending, Streak
@@ -357,3 +358,26 @@ def test_a_database_can_be_named(cli: Cli, here: Path) -> None:
     (here / "WORKFLOW.md").unlink()
 
     assert cli("history", "--db", "copy.db") == Ran(code=0, out=LISTING, err="")
+
+
+def test_the_runs_of_one_rule_are_shown(cli: Cli, here: Path) -> None:
+    """Also of one issue among them; default is the top level of the settings."""
+    b = an_issue("B-2")
+    record(
+        here,
+        (T, [replace(begin("r-1", A), rule="docs"), begin("r-2", b)]),
+        (T + 1, [end("r-2"), replace(begin("r-3", b), rule="docs")]),
+    )
+
+    def runs(*options: str) -> list[str]:
+        found = cli("history", "--format", "json", *options)
+        return [row["run_id"] for row in json.loads(found.out)]
+
+    assert runs("--rule", "docs") == ["r-3", "r-1"]
+    assert runs("--rule", "docs", "--limit", "1") == ["r-3"]
+    assert runs("--rule", "docs", "--before", "r-3") == ["r-1"]
+    assert runs("--rule", "docs", "--issue", "B-2") == ["r-3"]
+    assert runs("--rule", "default") == ["r-2"]
+    assert cli("history", "--rule", "x") == Ran(
+        code=0, out="", err="no run is recorded by rule x\n"
+    )

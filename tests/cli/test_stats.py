@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from sortie.model import Spending
 from sortie.scheduler.records import RecordDay
@@ -73,3 +75,31 @@ def test_a_run_that_has_not_ended_is_not_denied(cli: Cli, here: Path) -> None:
 
     said = "no run has ended yet, and none under way has told that it used anything\n"
     assert ran == Ran(code=0, out="", err=said)
+
+
+def test_rules_are_told_apart(cli: Cli, here: Path) -> None:
+    """Of the runs that ended in the last days; default is the top level of the settings."""
+    (here / "WORKFLOW.md").write_text(WORKFLOW)
+    now, issue = time.time(), an_issue("A-1")
+    record(
+        here,
+        (T, [replace(begin("r-0", issue), rule="docs")]),
+        (T + 5, [end("r-0", turns=7)]),
+        (now - 200, [replace(begin("r-1", issue), rule="docs")]),
+        (now - 125, [spending("r-1", Spending(credits=0.25)), end("r-1", turns=1)]),
+        (now - 120, [begin("r-2", issue)]),
+        (now - 60, [end("r-2", turns=2)]),
+        (now - 50, [replace(begin("r-3", issue), rule="slow")]),
+    )
+
+    rows = json.loads(cli("stats", "--by-rule", "--format", "json").out)
+
+    assert [(row["rule"], row["runs"], row["turns"], row["credits"]) for row in rows] == [
+        (None, 1, 2, None),
+        ("docs", 1, 1, 0.25),
+    ]
+    assert [line.split()[:2] for line in cli("stats", "--by-rule").out.splitlines()] == [
+        ["rule", "runs"],
+        ["default", "1"],
+        ["docs", "1"],
+    ]
