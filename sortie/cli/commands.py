@@ -98,6 +98,7 @@ COMMANDS: Mapping[str, Sequence[str]] = {
     ),
     "rules": (
         "sortie.cli.rules",
+        "sortie rules",
         "sortie rules DEMO-1",
         "sortie rules DEMO-1 --format json | jq -r .rule",
     ),

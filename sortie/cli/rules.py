@@ -1,26 +1,53 @@
-"""``sortie rules``: which rule decides for an issue, and why those before it do not."""
+"""``sortie rules``: which rule decides for an issue, and how many issues each rule has."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Annotated
+
 from sortie.cli.arguments import OutputFormat, Source
-from sortie.cli.operator import IssueArgument
-from sortie.cli.output import Format, emit_json, emit_line, one_line
+from sortie.cli.output import Format, columns, emit, emit_json, emit_line, one_line
+from sortie.cli.parameters import argument
+from sortie.config.rules import DEFAULT_RULE
 from sortie.model import SortieError
 
+if TYPE_CHECKING:
+    from sortie.daemon.options import RunOptions
 
-def rules(issue: IssueArgument, source: Source, output: OutputFormat = Format.TEXT) -> None:
+
+def rules(
+    issue: Annotated[
+        str | None,
+        argument(
+            metavar="ISSUE",
+            help="The issue's identifier, such as DEMO-1, or its id; all rules without one.",
+            completes="issue",
+        ),
+    ] = None,
+    source: Source = Source(),
+    output: OutputFormat = Format.TEXT,
+) -> None:
     """Show which rule decides for an issue that is active now, and why those before it do not.
 
-    The tracker is asked once; nothing is started or written. A rule that was chosen for an issue
-    stays so until the issue is let go of.
+    The settings that the rule changes are shown too. Without an issue, it is shown how many issues
+    each rule has. The tracker is asked once; nothing is started or written. A rule that was chosen
+    for an issue stays so until the issue is let go of.
     """
     source.require()
-    from sortie.daemon.dry_run import rule_verdicts
+    if issue is None:
+        _show_all(source.options(), output)
+    else:
+        _show_one(source.options(), issue, output)
 
-    verdicts = rule_verdicts(source.options())
+
+def _show_one(options: RunOptions, issue: str, output: Format) -> None:
+    from sortie.daemon.dry_run import rule_verdicts
+    from sortie.daemon.plan import settings_of_a_rule
+
+    verdicts = rule_verdicts(options)
     found = next((one for one in verdicts if issue in (one.issue.identifier, one.issue.id)), None)
     if found is None:
         raise SortieError(f"{issue} is not among the issues in an active state")
+    changes = tuple(settings_of_a_rule(found.settings, found.rule))
     if output is Format.JSON:
         emit_json(
             {
@@ -28,6 +55,10 @@ def rules(issue: IssueArgument, source: Source, output: OutputFormat = Format.TE
                 "state": found.issue.state,
                 "rule": found.rule or None,
                 "passed_over": list(found.passed_over),
+                "settings": [
+                    {"setting": one.what, "top_level": one.before, "rule": one.after}
+                    for one in changes
+                ],
             }
         )
         return
@@ -35,3 +66,36 @@ def rules(issue: IssueArgument, source: Source, output: OutputFormat = Format.TE
     emit_line(one_line(f"{found.issue.identifier} ({found.issue.state}): {decides}"))
     for line in found.passed_over:
         emit_line(one_line(f"not {line}"))
+    for one in changes:
+        before = f" instead of {one.before}" if one.before else ""
+        emit_line(one_line(f"sets {one.what}: {one.after}{before}"))
+
+
+def _show_all(options: RunOptions, output: Format) -> None:
+    from sortie.cli.tables import Row, table
+    from sortie.daemon.dry_run import rule_uses
+
+    uses = rule_uses(options)
+    if output is Format.JSON:
+        emit_json(
+            [
+                {
+                    "rule": one.rule or None,
+                    "candidates": one.candidates,
+                    "running": one.running,
+                    "waiting": one.waiting,
+                    "held": one.held,
+                }
+                for one in uses
+            ]
+        )
+        return
+    rows = [
+        (
+            one.rule or DEFAULT_RULE,
+            *map(str, (one.candidates, one.running, one.waiting, one.held)),
+        )
+        for one in uses
+    ]
+    names = ("rule", "candidates", "running", "waiting", "held")
+    emit(table(names, [Row(cells, "") for cells in rows], columns()))

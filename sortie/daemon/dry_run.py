@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 from uuid import UUID
@@ -29,7 +30,7 @@ from sortie.orchestrator.recall import recall
 from sortie.orchestrator.recovery import let_go
 from sortie.scheduler import Memory, Policy, RunIds, Scheduler, policy_of
 from sortie.scheduler import events as ev
-from sortie.scheduler.claims import Claim, Rechecking, Running
+from sortie.scheduler.claims import Claim, Held, Rechecking, Running
 from sortie.scheduler.rule_choice import decides, passed_over
 from sortie.scheduler.timing import order_key
 from sortie.store.readonly import read_state
@@ -90,12 +91,50 @@ def survey(options: RunOptions, workflow: Workflow, other_states: tuple[str, ...
     return Survey(issues=tuple(issues), memory=memory, fault="; ".join(faults), hindrance=missing)
 
 
+class RuleUse(Struct, frozen=True, kw_only=True):
+    """How many issues a rule, "" for the top level, decides for now, by how they stand."""
+
+    rule: str
+    candidates: int
+    running: int
+    waiting: int
+    held: int
+
+
+def rule_uses(options: RunOptions) -> list[RuleUse]:
+    """Poll once, and count the issues of each rule, the top level last. Raises SortieError."""
+    workflow = load_quietly(options)
+    policy, found = policy_of(workflow.settings), survey(options, workflow)
+    counts: Counter[tuple[str, str]] = Counter()
+    claimed = {claim.issue.id for claim in found.memory.claims}
+    for claim in found.memory.claims:
+        kind = "running" if isinstance(claim, Running) else "waiting"
+        kind = "held" if isinstance(claim, Held) else kind
+        counts[decides(policy, claim.issue, found.memory.rules.get(claim.issue.id)), kind] += 1
+    for issue in found.issues:
+        rule = decides(policy, issue, found.memory.rules.get(issue.id))
+        if issue.id not in claimed and policy.of_rule(rule).is_active(issue):
+            counts[rule, "candidates"] += 1
+    return [
+        RuleUse(
+            rule=name,
+            candidates=counts[name, "candidates"],
+            running=counts[name, "running"],
+            waiting=counts[name, "waiting"],
+            held=counts[name, "held"],
+        )
+        for name in (*(rule.name for rule in policy.rules), "")
+    ]
+
+
 class RuleVerdict(Struct, frozen=True):
-    """The rule that decides for an issue, "" for the top level, and why those before it do not."""
+    """The rule that decides for an issue, "" for the top level, and why those before it do not;
+    ``settings`` are those of the top level."""
 
     issue: Issue
     rule: str
     passed_over: tuple[str, ...]
+    settings: Settings
 
 
 def rule_verdicts(options: RunOptions) -> list[RuleVerdict]:
@@ -106,7 +145,7 @@ def rule_verdicts(options: RunOptions) -> list[RuleVerdict]:
 
     def verdict(issue: Issue) -> RuleVerdict:
         rule = decides(policy, issue, found.memory.rules.get(issue.id))
-        return RuleVerdict(issue, rule, passed_over(policy, issue, rule))
+        return RuleVerdict(issue, rule, passed_over(policy, issue, rule), workflow.settings)
 
     return [verdict(issue) for issue in found.issues]
 

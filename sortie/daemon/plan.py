@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from pydantic import BaseModel
 
+from sortie.config.rules import StageSettings
 from sortie.config.settings import Settings
 from sortie.daemon.dry_run import Survey, load_quietly, survey, verdicts_on
 from sortie.daemon.estimates import Estimate, estimator
@@ -204,6 +205,17 @@ def changed_settings(old: Settings, new: Settings) -> Iterator[Difference]:
     order = [name for name in news if name in olds]
     if kept != order:
         yield Difference(what="order of rules", before=", ".join(kept), after=", ".join(order))
+
+
+def settings_of_a_rule(top: Settings, name: str) -> Iterator[Difference]:
+    """Yield the settings that a rule changes; secrets are hidden."""
+    of_rule = top.of_rule(name)
+    if of_rule.prompt != top.prompt:
+        yield Difference(what="prompt", before="that of the top level", after=of_rule.prompt or "")
+    of_course = {("rule", name), ("stage_result", StageSettings().result)}
+    for each in _changed("", top, of_rule):
+        if (each.what, each.after) not in of_course:
+            yield each
 
 
 def _changed(prefix: str, old: Settings, new: Settings) -> Iterator[Difference]:

@@ -6,9 +6,15 @@ import json
 from pathlib import Path
 
 import pytest
+import trio
 
+from sortie.model import HoldReason
+from sortie.scheduler.records import RecordHold, RecordRule
+from sortie.store.sqlite import open_store
 from tests.cli.conftest import Cli
+from tests.store.records import an_issue, retry
 
+T = 1_700_000_000.0
 FRONT = """\
 ---
 tracker: {kind: file, active_states: [Todo], terminal_states: [Done], handoff_state: Review}
@@ -62,11 +68,17 @@ def test_the_rule_of_an_issue_and_why_not_those_before_it(
         "state": "Todo",
         "rule": rule,
         "passed_over": passed_over,
+        "settings": [
+            {"setting": "agent.max_turns", "top_level": "5", "rule": "1"},
+        ]
+        if rule == "urgent"
+        else [],
     }
     decides = f"rule {rule} decides" if rule else "the top level of the settings does"
     assert told.out.splitlines() == [
         f"{issue} (Todo): {decides}",
         *(f"not {line}" for line in passed_over),
+        *(["sets agent.max_turns: 1 instead of 5"] if rule == "urgent" else []),
     ]
 
 
@@ -90,3 +102,29 @@ def test_the_prompt_of_an_issue_is_that_of_its_rule(cli: Cli, backlog: Path) -> 
 
     assert "Hurry 1 urgent\n" in cli("render", "U-1").out
     assert "Do T-1\n" in cli("render", "T-1").out
+
+
+def test_all_rules_have_their_issues_counted(cli: Cli, backlog: Path) -> None:
+    """Those that wait, are held or could be started, and those without a rule; also on record."""
+    waits, held = (an_issue(name, state="Todo") for name in ("W-1", "H-1"))
+    hold = RecordHold(issue=held, reason=HoldReason.OPERATOR, detail="")
+
+    async def commit() -> None:
+        async with open_store(str(backlog / "s.db")) as store:
+            chosen = RecordRule(issue_id=waits.id, rule="urgent")
+            await store.commit([retry(waits), chosen, hold], T)
+
+    trio.run(commit)
+    told = cli("rules")
+
+    assert json.loads(cli("rules", "--format", "json").out) == [
+        {"rule": "docs", "candidates": 1, "running": 0, "waiting": 0, "held": 0},
+        {"rule": "urgent", "candidates": 1, "running": 0, "waiting": 1, "held": 0},
+        {"rule": None, "candidates": 1, "running": 0, "waiting": 0, "held": 1},
+    ]
+    assert [line.split() for line in told.out.splitlines()] == [
+        ["rule", "candidates", "running", "waiting", "held"],
+        ["docs", "1", "0", "0", "0"],
+        ["urgent", "1", "0", "1", "0"],
+        ["default", "1", "0", "0", "1"],
+    ]

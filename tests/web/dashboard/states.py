@@ -145,6 +145,7 @@ HELD = (
         detail="the agent says that it needs a person: which of the two price lists is right?",
         since=ago(5400),
         last_failure=None,
+        rule="prices",
     ),
     HeldView(
         issue_id="id-h2",
@@ -322,6 +323,8 @@ def explanation(name: str, title: str = TITLES[2]) -> ExplanationView:
         issue_url=f"https://tracker.example/browse/{name}",
         labels=("bug", "good first issue"),
         description="The log of <code>\nholds addresses.",
+        rule="prices",
+        passed_over=("urgent: it has no label urgent",),
     )
 
 
