@@ -229,7 +229,7 @@ class DaemonView(Struct, frozen=True, kw_only=True):
 
     async def _last_delivery(self, issue: str) -> DeliveryView | None:
         """Return what became of the work on an issue, by the newest run that tells."""
-        if self.orchestrator.snapshot().policy.has_repository:
+        if any(policy.has_repository for policy in self.orchestrator.snapshot().policy.every()):
             with suppress(StoreError):
                 runs = await self.store.history(issue=issue, limit=ISSUE_RUNS)
                 found = next((run.delivery for run in runs if run.delivery is not None), None)
