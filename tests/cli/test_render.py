@@ -9,7 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from sortie.model import IssueId
+from sortie.scheduler.records import RecordRule
 from tests.cli.conftest import Cli
+from tests.cli.test_history import record
 from tests.cli.world import WORKFLOW, Ran, write_issue
 
 TEMPLATE = "{{ issue.title }}|{{ workspace.path }}|{{ workspace.host }}|{{ run.turn_number }}\n"
@@ -96,6 +99,14 @@ def test_the_prompt_is_that_of_the_rule(cli: Cli, here: Path) -> None:
     assert ("|local|1" in ruled.out, "Docs 3" in ruled.out) == (False, True)
     assert ("Docs 3" in forced["prompt"], forced["rule"]) == (True, "docs")
     assert ("Docs 3" in top["prompt"], top["rule"]) == (False, None)
+
+
+def test_a_rule_that_was_chosen_stays_so(cli: Cli, here: Path) -> None:
+    """The prompt is that of the rule on record, also where another one would match now."""
+    _with_rules(here)
+    record(here, (1.7e9, [RecordRule(issue_id=IssueId("A-1"), rule="docs")]))
+
+    assert "Docs 3" in cli("render", "A-1").out
 
 
 def test_an_unknown_rule_is_one_line(cli: Cli, here: Path) -> None:

@@ -7,6 +7,8 @@ from datetime import UTC, datetime, timedelta
 import trio
 from trio.testing import MockClock
 
+from sortie.config.rules import Conditions
+from sortie.config.settings import Rule
 from sortie.daemon.http_server import gauges_of
 from sortie.model import LOCAL, Blocker, IssueId, RateBudget, StoreError, TrackerErrorKind
 from sortie.orchestrator.context import Readiness
@@ -340,3 +342,41 @@ async def test_each_host_is_shown_once_with_its_trouble(clock: MockClock) -> Non
     assert abs(west.rests_until - noticed_at - timedelta(seconds=10)) < SLACK
     (kept,) = state.queued
     assert kept.reason == "no host is free (east has 1 of 1 runs, west rests after trouble)"
+
+
+async def test_the_rule_of_an_issue_is_shown_wherever_it_stands(clock: MockClock) -> None:
+    """A run, a hold and a candidate name it, the rule's slots are counted, and so is its end."""
+    world = World(
+        issue(labels=("docs",)),
+        issue("b", labels=("docs",)),
+        issue("c"),
+        agent={"max_concurrent_agents": 1},
+    )
+    top = world.settings
+    rule = Rule(
+        name="docs",
+        when=Conditions(labels=("docs",)),
+        settings=top.model_copy(update={"rule": "docs"}),
+        max_concurrent_agents=3,
+        guaranteed=1,
+    )
+    world.settings = top.model_copy(update={"rules": (rule,)})
+    world.agent.scripts["A"] = [Completes(after=10)]
+
+    async with world.life() as orchestrator:
+        view = view_of(orchestrator, world)
+        await world.until(facts.TurnBegan)
+        state, gauges = view.state(), gauges_of(view)
+        await view.stop("A")
+        await world.until(facts.RunFinished)
+        later = view.state()
+
+    assert [(row.issue_identifier, row.rule) for row in state.running] == [("A", "docs")]
+    assert [(row.issue_identifier, row.rule) for row in (*state.queued, *state.blocked)] == [
+        ("B", "docs"),
+        ("C", None),
+    ]
+    assert [share.words for share in state.slots.by_rule] == ["docs: 1 of 3, 1 guaranteed"]
+    assert gauges.rule_slots == {"docs": (1, 1, 3), "default": (0, None, None)}
+    assert [(row.issue_identifier, row.rule) for row in later.held] == [("A", "docs")]
+    assert world.of(facts.RunFinished)[0].rule == "docs"

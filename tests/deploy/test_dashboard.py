@@ -113,7 +113,6 @@ def test_nearly_every_metric_has_a_panel() -> None:
         "sortie_workflow_reloads_total",  # whether the file is valid is shown
         "sortie_orphans_reaped_total",  # after crashes, which are shown
         "sortie_disk_size_bytes",  # what is free is shown
-        "sortie_event_log_missing_events_total",  # runs are not harmed
         "sortie_process_virtual_memory_bytes",  # says little
         "sortie_event_log_missing_events_total",  # a line of the log says what is missing
     }
