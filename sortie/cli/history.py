@@ -12,7 +12,6 @@ from sortie.cli.arguments import NoWorkflowFile, OutputFormat, Source
 from sortie.cli.format import utc
 from sortie.cli.output import Format, Json, columns, emit, emit_json, note
 from sortie.cli.parameters import option
-from sortie.config.rules import DEFAULT_RULE
 from sortie.model import LOCAL, RunId, SortieError, StoreError
 from sortie.model.numbers import tokens_text, took
 from sortie.model.spending import told_amounts
@@ -82,6 +81,8 @@ def history(
     Where no daemon has run yet the history is empty, and a line on stderr says so. While the
     workflow file is broken or gone, its database is found as far as can be told.
     """
+    from sortie.config.rules import DEFAULT_RULE
+
     path = os.path.abspath(database) if database is not None else _database(source)
     try:
         rows = _read(

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 from sortie.cli.arguments import OutputFormat, Source
 from sortie.cli.output import Format, columns, emit, emit_json, emit_line, one_line
 from sortie.cli.parameters import argument
-from sortie.config.rules import DEFAULT_RULE
 from sortie.model import SortieError
 
 if TYPE_CHECKING:
@@ -73,6 +72,7 @@ def _show_one(options: RunOptions, issue: str, output: Format) -> None:
 
 def _show_all(options: RunOptions, output: Format) -> None:
     from sortie.cli.tables import Row, table
+    from sortie.config.rules import DEFAULT_RULE
     from sortie.daemon.dry_run import rule_uses
 
     uses = rule_uses(options)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated
 from sortie.cli.arguments import OutputFormat, Source
 from sortie.cli.output import Format, columns, emit, emit_json, note
 from sortie.cli.parameters import option
-from sortie.config.rules import DEFAULT_RULE
 from sortie.model import NOTHING, SortieError, Spending, StoreError
 from sortie.model.numbers import number_text, took
 from sortie.model.spending import cost_text
@@ -78,6 +77,7 @@ def stats(
 
 def _show_rules(path: str, days: int, output: Format) -> None:
     from sortie.cli.tables import Row, table
+    from sortie.config.rules import DEFAULT_RULE
     from sortie.store.readonly import read_by_rule
     from sortie.web.runs import usage_rule
 
