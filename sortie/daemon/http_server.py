@@ -109,7 +109,7 @@ def gauges_of(view: DaemonView) -> Gauges:
         daily_budget_spent=snapshot.day_spent is not None,
         spent_today={unit: used for unit, used in amounts.items() if used is not None},
         ssh_host_usage={host: snapshot.by_host.get(host, 0) for host in remote},
-        ssh_host_up={host: host not in snapshot.troubled for host in remote},
+        ssh_host_up={host: snapshot.trouble_of(host) is None for host in remote},
         tracker_budgets={b.name: (b.remaining, b.limit) for b in view.tracker.budgets()},
         rule_slots=_rule_slots(snapshot),
     )

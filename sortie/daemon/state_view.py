@@ -19,7 +19,7 @@ def host_views(snapshot: Snapshot) -> tuple[HostView, ...]:
 
 
 def _host(host: str, snapshot: Snapshot) -> HostView:
-    trouble, policy = snapshot.troubled.get(host), snapshot.policy
+    trouble, policy = snapshot.trouble_of(host), snapshot.policy
     most = policy.max_concurrent_agents if policy.max_per_host is None else policy.max_per_host
     if snapshot.grant is not None:
         most = min(most, snapshot.grant.on(host))
@@ -124,7 +124,7 @@ def endless_poll(snapshot: Snapshot) -> str | None:
 
 def no_usable_host(snapshot: Snapshot) -> str | None:
     """Say that no host can be used, if so; one that works is enough to be ready."""
-    troubles = [snapshot.troubled.get(host) for host in snapshot.policy.hosts]
+    troubles = [snapshot.trouble_of(host) for host in snapshot.policy.hosts]
     messages = [trouble.message for trouble in troubles if trouble is not None]
     if len(messages) < len(troubles) or not messages:
         return None

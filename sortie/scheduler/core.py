@@ -248,7 +248,7 @@ class Scheduler:
             case ev.HostTroubled(host, message):
                 pause_host(state, host, message, now)
             case ev.HostReached(host):
-                host_reached(state, host, launched=False)
+                host_reached(state, host)
             case ev.StoreChanged(error):
                 state.store_error = error
                 state.dispatch_needed = True

@@ -235,9 +235,11 @@ def _follow_host(state: SchedulerState, claim: Worked, end: Failed, now: float) 
     Hold the issue where no host has the agent's program.
     """
     lacks_agent = end.kind is ErrorKind.AGENT_NOT_FOUND
+    policy = state.policy_for(claim.issue)
+    lacking = policy.account if lacks_agent else None
     state.uncount_session(claim.issue.id, claim.turns)
-    pause_host(state, claim.host, end.message, now, lacks_agent=lacks_agent)
-    if lacks_agent and state.hosts.all_lack_agent(state.policy_for(claim.issue).hosts):
+    pause_host(state, claim.host, end.message, now, lacking=lacking)
+    if lacks_agent and state.hosts.all_lack_agent(policy.hosts, policy.account):
         hold(state, claim.issue, HoldReason.AGENT_NOT_FOUND, end.message, now)
     else:
         state.wait(claim.issue, claim.streak, Trigger.ERROR, now, delay=0.0)

@@ -265,7 +265,8 @@ def _rest_over(state: SchedulerState, issue: Issue, gates: tuple[GateVerdict, ..
         return limit.until if limit.backing_off else None
     if closed is None or closed.gate != HOST_SLOT:
         return None
-    troubles = [state.hosts.of(host) for host in eligible_hosts(issue, state)]
+    account = state.policy_for(issue).account
+    troubles = [state.hosts.of(host, account) for host in eligible_hosts(issue, state)]
     return min((t.until for t in troubles if t is not None and t.backing_off), default=None)
 
 

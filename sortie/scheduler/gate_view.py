@@ -30,6 +30,12 @@ class View(Struct, frozen=True):
         most = self.state.policy.max_concurrent_agents
         return most if self.grant is None else min(most, self.grant.slots)
 
+    def runs_of_others(self, host: str, account: str) -> int:
+        """Return how many runs on a host are of other accounts."""
+        state = self.state
+        here = (claim.issue for claim in state.worked() if claim.host == host)
+        return sum(state.policy_for(issue).account != account for issue in here)
+
     def others_wanting(self, rule: str) -> int:
         """Return how many open candidates and due waits other rules have."""
         state = self.state

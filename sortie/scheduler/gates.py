@@ -173,21 +173,24 @@ def _state_slot(issue: Issue, view: View) -> str | None:
 
 def _host_slot(issue: Issue, view: View) -> str | None:
     hosts = eligible_hosts(issue, view.state)
-    closed_for = {host: _host_closed(host, view) for host in hosts}
+    account = view.state.policy_for(issue).account
+    closed_for = {host: _host_closed(host, account, view) for host in hosts}
     if any(reason is None for reason in closed_for.values()):
         return None
     reasons = ", ".join(f"{host} {reason}" for host, reason in closed_for.items())
     elsewhere = (
         "" if hosts == view.state.policy_for(issue).hosts else ", and its workspace is there"
     )
-    if elsewhere and any(view.state.hosts.of(host) is not None for host in hosts):
+    if elsewhere and any(view.state.hosts.of(host, account) for host in hosts):
         elsewhere += f"; after {HOST_WAIT_LIMIT / 60:.0f} minutes of trouble it goes elsewhere"
     return f"no host is free ({reasons}{elsewhere})"
 
 
 def free_host(issue: Issue, view: View) -> str | None:
     """Return the least loaded host that may run one more agent for an issue, None if none may."""
-    free = [h for h in eligible_hosts(issue, view.state) if _host_closed(h, view) is None]
+    account = view.state.policy_for(issue).account
+    hosts = eligible_hosts(issue, view.state)
+    free = [host for host in hosts if _host_closed(host, account, view) is None]
     return min(free, key=lambda host: view.load.by_host.get(host, 0), default=None)
 
 
@@ -204,19 +207,21 @@ def eligible_hosts(issue: Issue, state: SchedulerState) -> tuple[str, ...]:
 
 
 def _is_awaited(host: str, issue: Issue, state: SchedulerState) -> bool:
-    trouble = state.hosts.of(host)
+    account = state.policy_for(issue).account
+    trouble = state.hosts.of(host, account)
     if trouble is None:
         return True
     blank = state.workspaces.all_blank(issue.id, host)
-    return not (trouble.missed or trouble.lacks_agent or blank)
+    return not (trouble.missed or account in trouble.lacks or blank)
 
 
-def _host_closed(host: str, view: View) -> str | None:
+def _host_closed(host: str, account: str, view: View) -> str | None:
     limit, load = view.state.policy.max_per_host, view.load.by_host.get(host, 0)
-    if (trouble := view.state.hosts.of(host)) is not None:
+    if (trouble := view.state.hosts.of(host, account)) is not None:
         if trouble.backing_off:
             return "rests after trouble"
-        if load > 0:
+        others = 0 if trouble.unwell else view.runs_of_others(host, account)
+        if load > others:
             return "is being tried again after trouble"
     if (full := view.state.space.host_full(host, view.state.policy.space)) is not None:
         return full
@@ -229,7 +234,8 @@ def _host_closed(host: str, view: View) -> str | None:
 
 def _troubles(issue: Issue, state: SchedulerState) -> str:
     """Say what keeps an issue's hosts from being used, "" where it is no trouble."""
-    troubled = {host: state.hosts.of(host) for host in eligible_hosts(issue, state)}
+    account = state.policy_for(issue).account
+    troubled = {host: state.hosts.of(host, account) for host in eligible_hosts(issue, state)}
     troubles = (f"{host}: {trouble.message}" for host, trouble in troubled.items() if trouble)
     return "; ".join(troubles)
 

@@ -75,6 +75,10 @@ class Policy(Struct, frozen=True, kw_only=True):
         """The hosts on which any run may be."""
         return tuple(dict.fromkeys(host for policy in self.every() for host in policy.hosts))
 
+    def accounts_on(self, host: str) -> frozenset[str]:
+        """Return the accounts whose agents may run on a host."""
+        return frozenset(policy.account for policy in self.every() if host in policy.hosts)
+
     def is_active(self, issue: Issue) -> bool:
         """Tell whether an issue is in a state in which it is worked on."""
         key = state_key(issue.state)

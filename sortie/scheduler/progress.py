@@ -45,7 +45,7 @@ def progressed(state: SchedulerState, event: WorkerReport, now: float) -> None:
         case ev.TurnStarted(_, turn):
             _turned(state, claim, turn, now)
         case ev.ProcessLaunched(run_id, process):
-            host_reached(state, claim.host, launched=True)
+            host_reached(state, claim.host, launched=state.policy_for(claim.issue).account)
             state.out.append(rec.RecordProcess(run_id=run_id, process=process))
         case ev.AgentSessionKnown(run_id, agent, session_id):
             _keep_session(state, claim, agent, session_id)
@@ -147,22 +147,24 @@ def workspaces_measured(state: SchedulerState, host: str, sizes: Mapping[str, in
 
 
 def pause_host(
-    state: SchedulerState, host: str, message: str, now: float, *, lacks_agent: bool = False
+    state: SchedulerState, host: str, message: str, now: float, *, lacking: str | None = None
 ) -> None:
-    """Start no run on a host for a while."""
+    """Start no run on a host for a while; none of the account ``lacking`` where only its agent's
+    program is missing."""
     if host not in state.policy.every_host:
         return
-    rested = state.hosts.trouble(host, message, state.policy, now, lacks_agent=lacks_agent)
+    rested = state.hosts.trouble(host, message, state.policy, now, lacking=lacking)
     if rested is not None:
         state.out.append(facts.HostPaused(host=host, error=message, seconds=rested.until - now))
         state.dispatch_needed = True
 
 
-def host_reached(state: SchedulerState, host: str, *, launched: bool) -> None:
-    """End a host's trouble."""
-    trouble = state.hosts.of(host)
-    if state.hosts.reached(host, launched=launched):
-        if trouble is not None and trouble.lacks_agent:
-            program_appeared(state, {policy.rule for policy in state.policy.every()})
+def host_reached(state: SchedulerState, host: str, *, launched: str | None = None) -> None:
+    """End a host's trouble, and that it lacks the program of the account ``launched``."""
+    trouble = state.hosts.all().get(host)
+    if state.hosts.reached(host, state.policy, launched=launched):
+        if launched is not None and trouble is not None and launched in trouble.lacks:
+            found = (policy for policy in state.policy.every() if policy.account == launched)
+            program_appeared(state, {policy.rule for policy in found})
         state.out.append(facts.HostBack(host=host))
         state.dispatch_needed = True

@@ -109,13 +109,19 @@ class Snapshot(Struct, frozen=True, kw_only=True):
         free = max(0, self.slots - self.used)
         return min(free, sum(map(self.free_on, self.policy.every_host)))
 
+    def trouble_of(self, host: str) -> Troubled | None:
+        """Return what keeps all agents from being started on a host, None where nothing does."""
+        trouble = self.troubled.get(host)
+        accounts = self.policy.accounts_on(host)
+        return trouble if trouble is not None and trouble.concerns(accounts) else None
+
     def free_on(self, host: str) -> int:
         """Return how many more runs may start on a host; one that comes back gets one at a time."""
         policy, load = self.policy, self.by_host.get(host, 0)
         most = policy.max_concurrent_agents if policy.max_per_host is None else policy.max_per_host
         if self.grant is not None:
             most = min(most, self.grant.on(host))
-        if (trouble := self.troubled.get(host)) is not None:
+        if (trouble := self.trouble_of(host)) is not None:
             most = 0 if trouble.backing_off else 1
         return max(0, most - load)
 

@@ -5,13 +5,22 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from sortie import facts
-from sortie.model import ErrorKind, Failed, HoldReason, KnownWorkspace, ProcessIdentity, Streak
+from sortie.config.rules import Conditions
+from sortie.model import (
+    ErrorKind,
+    Failed,
+    HoldReason,
+    KnownWorkspace,
+    ProcessIdentity,
+    Streak,
+)
 from sortie.scheduler import Memory
 from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev
 from sortie.scheduler import records as rec
 from sortie.scheduler.claims import Held, Waiting
 from sortie.scheduler.explanation import Explanation, IssueStanding
+from sortie.scheduler.policy import RulePolicy
 from tests.scheduler.driver import POLICY, Driver, issue, only, starts
 
 THREE = replace(POLICY, hosts=("east", "west", "north"))
@@ -200,3 +209,74 @@ def test_free_slots_are_those_that_hosts_have() -> None:
         (3, {"east": 1, "west": 0, "north": 2}),
         (4, {"east": 1, "west": 1, "north": 2}),
     ]
+
+
+WITH_TWO_AGENTS = replace(
+    POLICY,
+    hosts=("east",),
+    rules=(
+        RulePolicy(
+            name="other",
+            when=Conditions(labels=("other",)),
+            policy=replace(
+                POLICY, hosts=("east",), agent="claude-code", account="claude-code", rule="other"
+            ),
+        ),
+    ),
+)
+
+
+def test_a_host_without_one_agents_program_works_for_the_other() -> None:
+    """The missing program parks the issue of its rule; the host takes runs of the other agent."""
+    driver = Driver(WITH_TWO_AGENTS)
+    (run,) = driver.start(issue())
+    driver.end(run.run_id, NO_AGENT)
+
+    (other,) = driver.start(issue("b", labels=("other",)))
+
+    assert isinstance(claim_of(driver), Held)
+    assert (other.host, other.rule) == ("east", "other")
+    assert driver.scheduler.snapshot(driver.now).trouble_of("east") is None
+
+
+def test_an_agent_that_is_launched_says_nothing_of_another_that_is_missing() -> None:
+    """Only the launch of the agent itself ends its trouble, and the hold of its issues."""
+    driver = Driver(WITH_TWO_AGENTS)
+    (run,) = driver.start(issue())
+    driver.end(run.run_id, NO_AGENT)
+    (other,) = driver.start(issue("b", labels=("other",)))
+
+    decisions = driver.tell(
+        ev.ProcessLaunched(other.run_id, ProcessIdentity(pid=1, started_at=1.0))
+    )
+
+    assert not only(decisions, facts.HostBack)
+    assert isinstance(claim_of(driver), Held)
+
+
+def test_a_missing_agent_is_tried_beside_the_runs_of_another() -> None:
+    """One run at a time finds out after the pause; the others are not waited for."""
+    driver = Driver(WITH_TWO_AGENTS)
+    (run,) = driver.start(issue())
+    driver.end(run.run_id, NO_AGENT)
+    (other,) = driver.start(issue("b", labels=("other",)))
+    driver.pass_time(400)
+
+    tried = driver.start(issue("c"), issue("d"))
+
+    assert (other.host, [start.host for start in tried]) == ("east", ["east"])
+
+
+def test_a_host_that_fails_is_in_trouble_for_all_agents() -> None:
+    """Also while it rests for one whose program is missing; once reached it is so for the rest."""
+    driver = Driver(WITH_TWO_AGENTS)
+    (run,) = driver.start(issue())
+    driver.end(run.run_id, NO_AGENT)
+
+    driver.tell(ev.HostTroubled("east", "refused"))
+    assert driver.start(issue("b", labels=("other",))) == []
+    back = driver.settle(driver.tell(ev.HostReached("east")))
+
+    assert only(back, facts.HostBack)
+    assert [start.rule for start in starts(back)] == ["other"]
+    assert isinstance(claim_of(driver), Held)
