@@ -14,7 +14,7 @@ from sortie.config.messages import describe, nearest
 from sortie.config.report import Report
 from sortie.config.rules import WrittenRule
 from sortie.config.settings import AgentSettings, Rule, Settings
-from sortie.documents import Node
+from sortie.documents import Node, Place
 from sortie.model import LOCAL, Problem
 
 RULES_KEY = "rules"
@@ -88,7 +88,7 @@ class RuleDecoder(Struct, kw_only=True):
         mine = replace(item, value={k: n for k, n in item.value.items() if k in fields})
         report = Report(mine)
         own = decode_block((), WrittenRule, self.context, report)
-        self._take(report.problems, key)
+        self._take(report.problems, key, item)
         over: dict[str, Node] = {}
         for name, node in item.value.items():
             if name in SECTIONS_OF_RULES or name in self.agents:
@@ -140,16 +140,28 @@ class RuleDecoder(Struct, kw_only=True):
         chosen = replace(node, value=tuple(items))
         return document.with_entry("worker", worker.with_entry("ssh_hosts", chosen))
 
-    def _take(self, problems: Collection[Problem], key: str) -> None:
-        """Report what the top level has not, under the rule's key."""
+    def _take(self, problems: Collection[Problem], key: str, rule: Node) -> None:
+        """Report what the top level has not, under the rule's key, and at a place in the rule."""
         for problem in problems:
             if problem not in self.known:
                 whole = f"{key}.{problem.key}" if problem.key else key
-                self.problems.append(replace(problem, key=whole))
+                place = self._place_in(rule, problem)
+                self.problems.append(
+                    replace(problem, key=whole, line=place.line, column=place.column)
+                )
+
+    def _place_in(self, rule: Node, problem: Problem) -> Place | Problem:
+        """Return where in a rule a problem comes from that only the rule has: what is said of a key
+        that it takes away is found at the section of the top level."""
+        path = tuple(problem.key.split("."))
+        above = [found.where for found in _along(self.document, path)]
+        if all((problem.line, problem.column) != (at.line, at.column) for at in above):
+            return problem
+        return next(reversed(tuple(_along(rule, path))), rule).where
 
     def _rule(self, written: _Written) -> Rule | None:
         settings, problems = self.decode_one(written.document)
-        self._take(problems, f"{RULES_KEY}[{written.at}]")
+        self._take(problems, f"{RULES_KEY}[{written.at}]", written.node)
         if settings is None:
             return None
         own = written.own
@@ -168,6 +180,14 @@ class RuleDecoder(Struct, kw_only=True):
             burst_to=own.burst_to,
             stage=own.stage,
         )
+
+
+def _along(node: Node, path: tuple[str, ...]) -> Iterator[Node]:
+    """Yield the nodes on a path that are there, the outermost first."""
+    for length in range(1, len(path) + 1):
+        found = node.at(path[:length])
+        if found is not None:
+            yield found
 
 
 def lay_over(under: Node, over: Node) -> Node:
