@@ -196,7 +196,7 @@ class Scheduler:
         dispatch(state, now)
         state.forget_rules()
         if isinstance(event, ev.CandidatesFetched):
-            state.idle_polls = 0 if self._is_busy() else state.idle_polls + 1
+            state.idle_polls = 0 if self._is_busy(now) else state.idle_polls + 1
         return state.out
 
     def _apply(self, event: ev.Event, now: float) -> None:
@@ -281,7 +281,9 @@ class Scheduler:
         state.poll_at = max(now + pause, state.tracker_paused_until)
         state.refresh_asked = False
 
-    def _is_busy(self) -> bool:
+    def _is_busy(self, now: float) -> bool:
+        if self._state.grant is not None and self.slot_use(now).more:
+            return True  # it waits for slots that others have
         return any(
             not isinstance(claim, Held)
             and not (isinstance(claim, Cleaning) and (claim.error or claim.kept))

@@ -127,18 +127,21 @@ def _slot(issue: Issue, view: View) -> str | None:
     if view.load.total >= view.slots:
         own = view.load.total >= view.state.policy.max_concurrent_agents
         return NO_SLOT if own or view.grant is None else view.grant.sentence
-    if view.load.total + reserved(issue, view) >= view.slots:
+    if _free_for(issue, view) <= 0:
         return f"{NO_SLOT}: those that are free are guaranteed to other rules"
     return None
 
 
-def reserved(issue: Issue, view: View) -> int:
-    """Return how many free slots an issue may not have, as they are guaranteed to other rules."""
-    own, load = view.state.rule_of(issue), view.load.by_rule
-    kept = {
-        rule.name: max(0, rule.guaranteed - load[rule.name]) for rule in view.state.policy.rules
-    }
-    return 0 if kept.get(own) else sum(kept.values())
+def _free_for(issue: Issue, view: View) -> int:
+    """Return how many slots an issue's rule may still have.
+
+    Slots are guaranteed to rules out of the settings' own limit: a share of a process may be as
+    small as what is wanted, so that nobody would be started if they were kept out of that.
+    """
+    own, load, policy = view.state.rule_of(issue), view.load, view.state.policy
+    kept = {rule.name: max(0, rule.guaranteed - load.by_rule[rule.name]) for rule in policy.rules}
+    reserved = 0 if kept.get(own) else sum(kept.values())
+    return min(view.slots, policy.max_concurrent_agents - reserved) - load.total
 
 
 def _rule_slot(issue: Issue, view: View) -> str | None:
@@ -151,8 +154,7 @@ def _rule_slot(issue: Issue, view: View) -> str | None:
         return None
     if has >= (rule.burst_to or limit):
         return f"{NO_SLOT} for rule {name}"
-    free = view.slots - view.load.total - reserved(issue, view)
-    if free > view.others_wanting(name):
+    if _free_for(issue, view) > view.others_wanting(name):
         return None
     return f"{NO_SLOT} for rule {name} beyond {limit}, as others wait for the free ones"
 

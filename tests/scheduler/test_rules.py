@@ -12,6 +12,7 @@ from sortie.model import ErrorKind, Failed, Finish, Finished
 from sortie.scheduler import Policy
 from sortie.scheduler import events as ev
 from sortie.scheduler import records as rec
+from sortie.scheduler.grants import SlotGrant
 from sortie.scheduler.policy import RulePolicy
 from sortie.scheduler.rule_choice import first_match, mismatch
 from tests.scheduler.driver import POLICY, Driver, issue, only, starts
@@ -211,6 +212,23 @@ def test_a_guaranteed_slot_is_had_at_once() -> None:
     (late,) = driver.start(labelled("a", "x"))
 
     assert ([start.rule for start in first], late.rule) == ([""], "x")
+
+
+def granted(driver: Driver, number: int, slots: int) -> list[str]:
+    """Let a process of several grant so many slots; return the rules of what is started."""
+    grant = SlotGrant(number=number, slots=slots, total=4, hosts={"local": slots})
+    return [start.rule for start in starts(driver.settle(driver.tell(ev.SlotsGranted(grant))))]
+
+
+def test_guaranteed_slots_are_not_kept_out_of_a_small_share_of_a_process() -> None:
+    """A share is as small as what is wanted: nobody would be started if they were."""
+    driver = Driver(with_rules(rule("x", "x", guaranteed=1), max_concurrent_agents=4))
+    granted(driver, 1, 0)
+    waiting = driver.start(labelled("z", "z"))
+    idle = driver.scheduler.idle_polls
+
+    assert (waiting, idle) == ([], 0)
+    assert granted(driver, 2, 1) == [""]
 
 
 def test_a_rule_has_its_own_limit() -> None:
