@@ -31,10 +31,11 @@ def test_days_keep_the_rules(seed: int, hours: float) -> None:
     assert sum(team.started for team in day.teams.values()) > 0
 
 
+@pytest.mark.full
 def test_the_days_reach_everything() -> None:
     """Each rule runs, stages follow each other, and guaranteed slots are wanted."""
     reached: Counter[str] = Counter()
-    for seed in range(100, 104):
+    for seed in range(100, 116):
         reached += live_through(seed, 4.0).reached
 
     rules = {f"rule {name}" for name in ("", "urgent", *ruled.LABELS, *ruled.STAGES)}
@@ -83,6 +84,7 @@ MISTAKES: dict[str, Plant] = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_mistakes_are_caught(mistake: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A simulation that finds nothing proves nothing: each planted mistake breaks a day."""
