@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from sortie.config.settings import Settings
+from sortie.config.settings import ServerSettings, Settings
 from sortie.daemon.daemon_view import DaemonView
 from sortie.daemon.disk_space import DiskSpace, places_of
 from sortie.facts import Fact, PollCompleted
@@ -29,6 +29,25 @@ FIRST_LOOK = 1.0
 """Seconds for which the first answer waits for a look at the disks."""
 
 _NO_DESCRIPTOR = os.strerror(errno.EMFILE)
+
+
+async def open_listener(server: ServerSettings, token: str) -> tuple[HttpListener, Access]:
+    """Take the port; return it with the rules for who may ask. Raises ListenError."""
+    listener = await listen(
+        ListenAddress(
+            host=server.host,
+            port=server.port,
+            asked=server.port_given,
+            token_given=server.auth_token is not None,
+        )
+    )
+    access = Access(
+        host=server.host,
+        loopback=listener.loopback,
+        token=token,
+        sessions=BrowserSessions(trio.current_time),
+    )
+    return listener, access
 
 
 class HttpService:
@@ -59,20 +78,7 @@ class HttpService:
             self._count = lambda _fact: None
             self._kept.clear()
             return None
-        listener = await listen(
-            ListenAddress(
-                host=server.host,
-                port=server.port,
-                asked=server.port_given,
-                token_given=server.auth_token is not None,
-            )
-        )
-        access = Access(
-            host=server.host,
-            loopback=listener.loopback,
-            token=token,
-            sessions=BrowserSessions(trio.current_time),
-        )
+        listener, access = await open_listener(server, token)
         services.start_soon(self._serve, listener, access, view, places_of(settings))
         return listener.local_url
 

@@ -109,6 +109,8 @@ def today_view(snapshot: Snapshot) -> TodayView:
 def stop_sentences(snapshot: Snapshot) -> tuple[str, ...]:
     """Say what keeps runs from being started and is no fault."""
     limit = None if snapshot.limit is None else snapshot.limit.sentence
+    if limit is not None and not snapshot.is_limited:
+        limit += "; runs of rules with other agents go on"
     return tuple(reason for reason in (limit, snapshot.day_spent) if reason is not None)
 
 

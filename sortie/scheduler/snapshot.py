@@ -39,7 +39,8 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     ``troubled`` are the hosts in trouble. ``rules`` are those of all issues in hand and of all
     candidates for which a rule decides.
     ``poll_error`` is why the last poll failed, and ``polling_since`` when the one under way began.
-    ``limit`` is the usage limit of the agent's account, if it is known to have one.
+    ``limit`` is the first usage limit of the agents' accounts, if one is known, and ``is_limited``
+    tells that all of them have one.
     ``spent_today`` was used on ``day``, and ``day_spent`` says that its budget is used up.
     ``idle_polls`` counts good polls in a row that found nothing to do or to wait for.
     ``watched`` are the pull requests that are watched, the most urgent first.
@@ -65,6 +66,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     used: int
     idle_polls: int
     limit: UsageLimit | None
+    is_limited: bool
     day: str
     spent_today: Spending
     day_spent: str | None
@@ -169,6 +171,7 @@ def snapshot_of(state: SchedulerState, now: float) -> Snapshot:
         used=load.total,
         idle_polls=state.idle_polls,
         limit=state.usage_limit,
+        is_limited=all(state.limits.of(one.account) is not None for one in state.policy.every()),
         day=state.day,
         spent_today=state.ledger.today,
         day_spent=state.day_spent(),

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
 from sortie.telemetry.metrics import Exposition
 from sortie.web.event_stream import EventStream, LiveEvents
-from sortie.web.health import liveness, readiness
+from sortie.web.health import Health, liveness, readiness
 from sortie.web.operations import JSON, DescribedAnswer, Operation, Parameter, Schema
 from sortie.web.responses import json_response
 from sortie.web.source import DaemonSource
@@ -36,32 +38,45 @@ _EVENT_SCHEMA = {
 }
 
 
-def view_operations(
-    daemon: DaemonSource, metrics: MetricsPage, live: LiveEvents
+class StandingWords(Struct, frozen=True, kw_only=True):
+    """What the descriptions of the first operations call the daemon, or the process of several."""
+
+    lives: str = "Whether the daemon lives, or should be restarted"
+    ready: str = "Whether the daemon does its work now"
+    is_ready: str = "it does"
+    is_not_ready: str = "it does not, for these reasons"
+    metrics: str = "The metrics, in the format that Accept asks for"
+    state: str = "What runs, waits and is held, and how the daemon is"
+    shown: str = "the state"
+
+
+def standing_operations(
+    health: Callable[[], Health],
+    metrics: MetricsPage,
+    state: Callable[[], Any],
+    view: type[Any],
+    words: StandingWords,
 ) -> list[Operation]:
-    """Return the operations."""
+    """Return the probes, the metrics, and the state, which is a ``view``."""
 
     async def livez(_request: Request) -> Response:
-        return json_response(*liveness(daemon.health()))
+        return json_response(*liveness(health()))
 
     async def readyz(_request: Request) -> Response:
-        return json_response(*readiness(daemon.health()))
+        return json_response(*readiness(health()))
 
     async def show_metrics(request: Request) -> Response:
         page = metrics(request.headers.get("accept", ""))
         return Response(page.body, headers={"content-type": page.content_type})
 
-    async def state(_request: Request) -> Response:
-        return Response(to_json(daemon.state()), media_type=JSON)
-
-    async def events(request: Request) -> Response:
-        return EventStream(live.events, live.room, request)
+    async def show_state(_request: Request) -> Response:
+        return Response(to_json(state()), media_type=JSON)
 
     return [
         Operation(
             method="GET",
             path="/livez",
-            about="Whether the daemon lives, or should be restarted",
+            about=words.lives,
             endpoint=livez,
             answers={
                 200: DescribedAnswer(about="it lives", body=PROBE_SCHEMA),
@@ -71,17 +86,17 @@ def view_operations(
         Operation(
             method="GET",
             path="/readyz",
-            about="Whether the daemon does its work now",
+            about=words.ready,
             endpoint=readyz,
             answers={
-                200: DescribedAnswer(about="it does", body=PROBE_SCHEMA),
-                503: DescribedAnswer(about="it does not, for these reasons", body=PROBE_SCHEMA),
+                200: DescribedAnswer(about=words.is_ready, body=PROBE_SCHEMA),
+                503: DescribedAnswer(about=words.is_not_ready, body=PROBE_SCHEMA),
             },
         ),
         Operation(
             method="GET",
             path="/metrics",
-            about="The metrics, in the format that Accept asks for",
+            about=words.metrics,
             endpoint=show_metrics,
             answers={
                 200: DescribedAnswer(
@@ -92,10 +107,23 @@ def view_operations(
         Operation(
             method="GET",
             path="/api/v1/state",
-            about="What runs, waits and is held, and how the daemon is",
-            endpoint=state,
-            answers={200: DescribedAnswer(about="the state", body=StateView)},
+            about=words.state,
+            endpoint=show_state,
+            answers={200: DescribedAnswer(about=words.shown, body=view)},
         ),
+    ]
+
+
+def view_operations(
+    daemon: DaemonSource, metrics: MetricsPage, live: LiveEvents
+) -> list[Operation]:
+    """Return the operations."""
+
+    async def events(request: Request) -> Response:
+        return EventStream(live.events, live.room, request)
+
+    return [
+        *standing_operations(daemon.health, metrics, daemon.state, StateView, StandingWords()),
         Operation(
             method="GET",
             path="/api/v1/events",

@@ -62,9 +62,11 @@ class Place:
         self.home.mkdir()
         self.write_workflow()
 
-    def write_workflow(self, prompt: str = PROMPT, **blocks: Mapping[str, object] | str) -> None:
+    def write_workflow(
+        self, prompt: str = PROMPT, **blocks: Mapping[str, object] | str | list[object]
+    ) -> None:
         """Write WORKFLOW.md: quick settings for the simulator, and what ``blocks`` change."""
-        settings: dict[str, Mapping[str, object] | str] = {
+        settings: dict[str, Mapping[str, object] | str | list[object]] = {
             "tracker": {
                 "kind": "file",
                 "active_states": ["Todo", "In Progress"],
@@ -87,7 +89,7 @@ class Place:
         }
         for name, block in blocks.items():
             known = settings.get(name, {})
-            if isinstance(block, str) or isinstance(known, str):
+            if isinstance(block, str | list) or isinstance(known, str | list):
                 settings[name] = block
             else:
                 settings[name] = {**known, **block}

@@ -58,7 +58,8 @@ class SharedParts(Struct, kw_only=True):
 
 
 class MemberProcess:
-    """See DaemonProcess. ``view``, ``reloader`` and ``live_runs`` are there once it works."""
+    """See DaemonProcess. ``view``, ``reloader`` and ``live_runs`` are there once it works, when
+    ``serving`` is set."""
 
     def __init__(self, name: str, parts: SharedParts) -> None:
         self.name = name
@@ -70,6 +71,7 @@ class MemberProcess:
         self.view: DaemonView | None = None
         self.reloader: Reloader | None = None
         self.live_runs: LiveRuns | None = None
+        self.serving = trio.Event()
         self._parts = parts
         self._kept: list[Fact] = []
         self._count: Publish = self._kept.append
@@ -116,6 +118,7 @@ class MemberProcess:
         self._kept.clear()
         self._count = count
         self._parts.slots.join(self.name, view.orchestrator)
+        self.serving.set()
         return url
 
     def work_until_idle(

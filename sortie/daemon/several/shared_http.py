@@ -8,13 +8,11 @@ import trio
 
 from sortie.config.settings import ServerSettings, Settings
 from sortie.daemon.daemon_view import DaemonView
+from sortie.daemon.http_service import open_listener
 from sortie.daemon.several.workflow_states import WorkflowStates
 from sortie.facts import Fact
 from sortie.resources import run_in_thread
 from sortie.telemetry import Publish
-from sortie.web.access import Access
-from sortie.web.listener import ListenAddress, listen
-from sortie.web.sessions import BrowserSessions
 
 if TYPE_CHECKING:
     from sortie.daemon.several.http_server import SeveralHttpServer
@@ -34,20 +32,7 @@ class SharedHttp:
         """Take the port and serve, without any workflow yet. Raises ListenError."""
         if settings.port == 0:
             return
-        listener = await listen(
-            ListenAddress(
-                host=settings.host,
-                port=settings.port,
-                asked=settings.port_given,
-                token_given=settings.auth_token is not None,
-            )
-        )
-        access = Access(
-            host=settings.host,
-            loopback=listener.loopback,
-            token=token,
-            sessions=BrowserSessions(trio.current_time),
-        )
+        listener, access = await open_listener(settings, token)
 
         def load() -> SeveralHttpServer:
             from sortie.daemon.several.http_server import SeveralHttpServer

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Literal
 
 import trio
@@ -60,6 +61,7 @@ class WorkflowSupervisor:
         self._log = LogSink()
         self._again = trio.Event()
         self._failures = 0
+        self._files: tuple[Path, ...] = (options.workflow,)
 
     def reload(self) -> None:
         """Read the file again; a workflow that is broken is tried."""
@@ -79,6 +81,7 @@ class WorkflowSupervisor:
                 self._claim(workflow.settings)
                 await self._live(workflow, parts)
             except WorkflowError as exc:
+                self._files = (self.options.workflow, *exc.files)
                 self.errors = tuple(str(p) for p in exc.problems if p.severity == "error")
             except (SortieError, Shortage) as exc:
                 self.errors, pause = (str(exc),), self._pause(began)
@@ -126,8 +129,7 @@ class WorkflowSupervisor:
 
     async def _watch_start(self, member: MemberProcess) -> None:
         """Note when the workflow works: then its file is watched by itself."""
-        while member.reloader is None:
-            await trio.sleep(0.05)
+        await member.serving.wait()
         self.member, self.status, self.errors = member, "working", ()
         self.settled.set()
 
@@ -178,7 +180,7 @@ class WorkflowSupervisor:
             if seen > 1:  # the first tells of no change
                 self._again.set()
 
-        await watch(lambda: (self.options.workflow,), changed)
+        await watch(lambda: self._files, changed)
 
 
 def _named(error: BaseException) -> str:

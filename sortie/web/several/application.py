@@ -5,8 +5,6 @@ from __future__ import annotations
 from msgspec import Struct
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
-from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
@@ -14,15 +12,22 @@ from sortie.telemetry import Publish
 from sortie.web.access import Access
 from sortie.web.app import answer_of_error, answer_of_refusal, openapi_operation
 from sortie.web.dashboard.routes import static_routes
-from sortie.web.health import liveness, readiness
 from sortie.web.middleware import AccessMiddleware
-from sortie.web.operations import JSON, DescribedAnswer, Operation
-from sortie.web.responses import json_response
+from sortie.web.operations import Operation
 from sortie.web.several.overview_page import OverviewPage
 from sortie.web.several.source import SeveralSource, SeveralStateView
 from sortie.web.sign_in import sign_in_operation, sign_in_pages
-from sortie.web.state import to_json
-from sortie.web.view_operations import PROBE_SCHEMA, MetricsPage
+from sortie.web.view_operations import MetricsPage, StandingWords, standing_operations
+
+_WORDS = StandingWords(
+    lives="Whether the process lives, or should be restarted",
+    ready="Whether all workflows that are not broken do their work now",
+    is_ready="they do",
+    is_not_ready="they do not, for these reasons",
+    metrics="The metrics of all workflows, each with the label workflow",
+    state="The workflows of the process, and how each stands",
+    shown="the workflows",
+)
 
 
 class ServedProcess(Struct, frozen=True):
@@ -51,59 +56,8 @@ def create_root_app(served: ServedProcess, access: Access, publish: Publish) -> 
 def root_operations(served: ServedProcess, access: Access) -> list[Operation]:
     """Return the operations, in the order of the OpenAPI document."""
     source = served.source
-
-    async def livez(_request: Request) -> Response:
-        return json_response(*liveness(source.health()))
-
-    async def readyz(_request: Request) -> Response:
-        return json_response(*readiness(source.health()))
-
-    async def metrics(request: Request) -> Response:
-        page = served.metrics(request.headers.get("accept", ""))
-        return Response(page.body, headers={"content-type": page.content_type})
-
-    async def state(_request: Request) -> Response:
-        return Response(to_json(source.state()), media_type=JSON)
-
     found = [
-        Operation(
-            method="GET",
-            path="/livez",
-            about="Whether the process lives, or should be restarted",
-            endpoint=livez,
-            answers={
-                200: DescribedAnswer(about="it lives", body=PROBE_SCHEMA),
-                503: DescribedAnswer(about="it is stuck", body=PROBE_SCHEMA),
-            },
-        ),
-        Operation(
-            method="GET",
-            path="/readyz",
-            about="Whether all workflows that are not broken do their work now",
-            endpoint=readyz,
-            answers={
-                200: DescribedAnswer(about="they do", body=PROBE_SCHEMA),
-                503: DescribedAnswer(about="they do not, for these reasons", body=PROBE_SCHEMA),
-            },
-        ),
-        Operation(
-            method="GET",
-            path="/metrics",
-            about="The metrics of all workflows, each with the label workflow",
-            endpoint=metrics,
-            answers={
-                200: DescribedAnswer(
-                    about="Prometheus text, or OpenMetrics", media_type="text/plain"
-                )
-            },
-        ),
-        Operation(
-            method="GET",
-            path="/api/v1/state",
-            about="The workflows of the process, and how each stands",
-            endpoint=state,
-            answers={200: DescribedAnswer(about="the workflows", body=SeveralStateView)},
-        ),
+        *standing_operations(source.health, served.metrics, source.state, SeveralStateView, _WORDS),
         *sign_in_operation(access.sessions),
     ]
     return [*found, openapi_operation(found)]
