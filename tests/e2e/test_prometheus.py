@@ -93,7 +93,8 @@ async def prometheus(root: Path, target: str) -> AsyncIterator[Prometheus]:
 @with_prometheus
 async def test_every_panel_shows_something(place: Place, start: Start) -> None:
     """Each query of the dashboard has a result, and those about turns have numbers."""
-    ruled: list[object] = [{"name": "docs", "when": {"labels": "docs"}, "guaranteed": 1}]
+    shares = {"guaranteed": 1, "max_concurrent_agents": 2}
+    ruled: list[object] = [{"name": "docs", "when": {"labels": "docs"}, **shares}]
     place.write_workflow(hooks={"before_run": "true"}, rules=ruled)
     board = dashboard()
 
