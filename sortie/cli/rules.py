@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Annotated
 
 from sortie.cli.arguments import OutputFormat, Source
@@ -31,6 +32,10 @@ def rules(
     each rule has. The tracker is asked once; nothing is started or written. A rule that was chosen
     for an issue stays so until the issue is let go of.
     """
+    if issue is not None and os.path.exists(issue):
+        raise SortieError(
+            f"{issue} is taken for an issue; name the workflow file behind one, or with --workflow"
+        )
     source.require()
     if issue is None:
         _show_all(source.options(), output)

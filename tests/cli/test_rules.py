@@ -128,3 +128,11 @@ def test_all_rules_have_their_issues_counted(cli: Cli, backlog: Path) -> None:
         ["urgent", "1", "0", "1", "0"],
         ["default", "1", "0", "0", "1"],
     ]
+
+
+def test_a_workflow_file_in_the_place_of_the_issue_is_told_so(cli: Cli, backlog: Path) -> None:
+    """The first word is the issue."""
+    ran = cli("rules", "WORKFLOW.md")
+
+    assert ran.code == 1
+    assert ran.err.startswith("sortie: WORKFLOW.md is taken for an issue; name the workflow file")
