@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 
+import psutil
 import trio
 
-from sortie.model import TransportError
-from sortie.transports import Command, Transport
+from sortie.model import LOCAL, TransportError
+from sortie.resources import run_in_thread
+from sortie.transports import Script, Transport
 
 _LIMIT = 5.0
 _OUTPUT_LIMIT = 4 * 1024 * 1024
 
 # A bare Debian has no ps. Pages of memory stand in /proc/PID/stat then, below the size of a page.
+# A process that ends meanwhile makes cat fail.
 _SCRIPT = """\
-ps -A -o pid=,ppid=,rss= 2>/dev/null && exit
-getconf PAGESIZE && cat /proc/[0-9]*/stat 2>/dev/null
+ps -A -o pid=,ppid=,rss= 2>/dev/null || {
+  getconf PAGESIZE && cat /proc/[0-9]*/stat 2>/dev/null || :
+}
 """
 _NUMBER = re.compile(r"[0-9]{1,9}")
 _PS = re.compile(r"\s*([0-9]{1,18})\s+([0-9]{1,18})\s+([0-9]{1,18})\s*$")
@@ -28,20 +33,39 @@ async def resident_mb(
 ) -> float | None:
     """Return the resident memory of a process and all that descends from it, in MiB.
 
-    None where it cannot be told: neither ``ps`` nor ``/proc``, no answer within some seconds.
+    On this machine the daemon looks by itself: a program would see its own PID namespace alone.
+    None where it cannot be told: the process is gone, neither ``ps`` nor ``/proc``, no answer of a
+    host within some seconds.
     """
-    command = Command(argv=("/bin/sh", "-c", _SCRIPT), cwd=cwd, env=env, grace=1.0)
-    output = bytearray()
-    with trio.move_on_after(_LIMIT) as limit:
+    if transport.host == LOCAL:
+        return await run_in_thread(_resident_here, pid)
+    script = Script(
+        purpose="look at the memory of processes",
+        text=_SCRIPT,
+        cwd=cwd,
+        env=env,
+        limit=_OUTPUT_LIMIT,
+    )
+    with trio.move_on_after(_LIMIT):
         try:
-            async with transport.process(command) as process:
-                async for source, chunk in process.output():
-                    if source == 1:
-                        output += chunk[: _OUTPUT_LIMIT - len(output)]
-                await process.wait()
+            output = await transport.run_script(script)
         except TransportError:
             return None
-    return None if limit.cancelled_caught else tree_mb(output.decode(errors="replace"), pid)
+        return tree_mb(output.decode(errors="replace"), pid)
+    return None
+
+
+def _resident_here(pid: int) -> float | None:
+    try:
+        root = psutil.Process(pid)
+        tree = [root, *root.children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return None
+    size = 0
+    for process in tree:
+        with suppress(psutil.Error):  # it has ended meanwhile
+            size += process.memory_info().rss
+    return size / (1 << 20)
 
 
 def tree_mb(table: str, pid: int) -> float | None:

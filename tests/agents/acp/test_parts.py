@@ -1,12 +1,9 @@
-"""The pure parts of the adapter: rules, paths, usage, limits, verdicts, memory."""
+"""The pure parts of the adapter: rules, paths, usage, limits, verdicts."""
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +14,6 @@ from msgspec.structs import asdict
 from sortie.acp.client import ClientConnection
 from sortie.acp.events import PermissionRequested, RequestDeclined, SessionUpdated
 from sortie.agents.acp.conversations import CONVERSATIONS_REMEMBERED, Conversations
-from sortie.agents.acp.memory import resident_mb, tree_mb
 from sortie.agents.acp.permissions import decide, is_inside, paths_of
 from sortie.agents.acp.reader import ReaderContext, UpdateReader
 from sortie.agents.acp.settings import AcpSettings, PermissionRules, warn
@@ -33,7 +29,6 @@ from sortie.model.turns import (
     ToolStarted,
     Usage,
 )
-from sortie.transports.local import LocalTransport
 from tests.acp.hostile import lines, proceed
 from tests.fuzz import for_a_while
 
@@ -262,46 +257,6 @@ def test_what_an_agent_says_of_itself_is_no_going_on(piece: str, good: bool) -> 
     evidence.text(piece)
 
     assert (evidence.failure("end_turn", used_tokens=True) is None) is good
-
-
-# Memory
-
-
-def test_the_memory_of_a_tree_is_summed_up() -> None:
-    """Children of children too, and nobody else; without its root nothing is known."""
-    table = "1 0 1024\n 7 1 2048\n 8 7 1024\n9 8 1024\n10 1 4096\n  PID PPID RSS\n11 7 12m\n8 9 1"
-
-    assert tree_mb(table, 10) == 4.0
-    assert tree_mb(table, 99) is None
-    assert tree_mb("7 7 1024", 7) == 1.0
-
-
-def test_where_there_is_no_ps_pages_are_counted() -> None:
-    """By what the kernel tells of each process, whatever these call themselves."""
-    stat = "{} ({}) S {} 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 77 4096000 {} 18446744073709551615 1\n"
-    lines = [(1, "init", 0, 256), (10, "a) R 1 (b", 1, 512), (11, "child", 10, 256), (7, "x", 1, 1)]
-    table = "4096\n" + "".join(stat.format(*line) for line in lines) + "12 (torn) S 10 1\n"
-
-    assert tree_mb(table, 10) == 3.0
-    assert tree_mb(table, 99) is None
-
-
-async def test_this_machine_tells_its_processes_with_ps_and_without(tmp_path: Path) -> None:
-    """Both accounts of one process agree in magnitude."""
-    commands = tmp_path / "commands"
-    commands.mkdir()
-    for name in ("cat", "getconf"):
-        (commands / name).symlink_to(shutil.which(name) or name)
-    transport = LocalTransport(os.environ["PATH"])
-
-    async def told(path: str) -> float | None:
-        return await resident_mb(transport, os.getpid(), str(tmp_path), {"PATH": path})
-
-    with_ps, without = await told(os.environ["PATH"]), await told(str(commands))
-
-    assert with_ps is not None
-    assert without is not None
-    assert without / 2 < with_ps < without * 2
 
 
 # Questions that come too late
