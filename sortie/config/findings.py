@@ -36,6 +36,7 @@ _ACTIVE: Path = ("tracker", "active_states")
 _TERMINAL: Path = ("tracker", "terminal_states")
 _HANDOFF: Path = ("tracker", "handoff_state")
 _IN_PROGRESS: Path = ("tracker", "in_progress_state")
+_LABELS: Path = ("tracker", "label_states")
 
 
 def tracker_findings(tracker: TrackerSettings) -> Iterator[Finding]:
@@ -61,6 +62,21 @@ def tracker_findings(tracker: TrackerSettings) -> Iterator[Finding]:
     elif handoff is not None and state_key(handoff) in terminal:
         message = f'"{handoff}" is in terminal_states; its workspace would be removed unseen'
         yield Finding(path=_HANDOFF, message=message)
+    yield from _label_findings(tracker)
+
+
+def _label_findings(tracker: TrackerSettings) -> Iterator[Finding]:
+    terminal, earlier = set(map(state_key, tracker.terminal_states)), set[str]()
+    for position, state in enumerate(tracker.label_states):
+        key = state_key(state)
+        if key in terminal:
+            message = (
+                f'"{state}" is in terminal_states; only a state of the tracker\'s own ends issues'
+            )
+            yield Finding(path=(*_LABELS, position), message=message, needs=(_TERMINAL,))
+        if key in earlier:
+            yield Finding(path=(*_LABELS, position), message=f'"{state}" stands twice')
+        earlier.add(key)
 
 
 def adapter_findings(tracker: TrackerSettings, schema: TrackerSchema) -> Iterator[Finding]:
@@ -75,6 +91,12 @@ def adapter_findings(tracker: TrackerSettings, schema: TrackerSchema) -> Iterato
     if tracker.required_labels and not schema.has_labels:
         message = f"would keep every issue from being worked on: {subject} has no labels"
         yield Finding(path=("tracker", "required_labels"), message=message)
+    if tracker.label_states and not schema.has_label_states:
+        message = (
+            f"is not for {subject}, but for one with few states of its own beside its labels; "
+            "remove it, and name the states where they are used"
+        )
+        yield Finding(path=_LABELS, message=message)
 
 
 def agent_findings(agent: AgentSettings, tracker: TrackerSettings) -> Iterator[Finding]:

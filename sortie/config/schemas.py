@@ -45,15 +45,16 @@ class TrackerSchema(BlockSchema, frozen=True, kw_only=True):
     """The block of a tracker's adapter, and what it makes of the keys of ``tracker``.
 
     Of ``TRACKER_KEYS`` those in ``required`` must be set, and those in ``known`` may be. ``rights``
-    are those of people that it can tell of. ``check``
-    takes the decoded settings of ``tracker`` and the decoded block, and yields what is wrong with
-    them; it is asked only for the chosen adapter, and a setting that has an error already is not
-    reported again.
+    are those of people that it can tell of. ``has_label_states``: it keeps states as labels beside
+    those of its own. ``check`` takes the decoded settings of ``tracker`` and the decoded block, and
+    yields what is wrong with them; it is asked only for the chosen adapter, and a setting that has
+    an error already is not reported again.
     """
 
     required: frozenset[str] = frozenset()
     known: frozenset[str] = frozenset()
     has_labels: bool = True
+    has_label_states: bool = False
     rights: frozenset[Right] = frozenset()
     check: Callable[[TrackerSettings, Any], Iterable[Finding]] = lambda _tracker, _block: ()
 

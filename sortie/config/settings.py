@@ -98,6 +98,7 @@ class TrackerSettings(Block):
     query_filter: Script | None = None
     active_states: tuple[State, ...] = ()
     terminal_states: tuple[State, ...] = ()
+    label_states: tuple[State, ...] = ()
     required_labels: tuple[Line, ...] = ()
     in_progress_state: State | None = None
     handoff_state: State | None = None

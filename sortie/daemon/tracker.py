@@ -59,6 +59,7 @@ def states_of(settings: Settings) -> TrackerStates:
         in_progress=top.in_progress_state,
         handoff=top.handoff_state,
         others=tuple(name for name in moves if name is not None),
+        labels=top.label_states,
     )
 
 

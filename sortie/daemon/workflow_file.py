@@ -64,6 +64,7 @@ def _tracker_block(adapter: TrackerAdapter) -> TrackerSchema:
         required=adapter.required,
         known=frozenset(adapter.optional),
         has_labels=Capability.LABELS in adapter.capabilities,
+        has_label_states=adapter.label_states,
         rights=adapter.rights,
         check=adapter.check,
     )

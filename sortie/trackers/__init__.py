@@ -50,13 +50,16 @@ class Overview(Struct, frozen=True, kw_only=True):
 class TrackerStates(Struct, frozen=True, kw_only=True):
     """The states that the settings name, by what they mean; ``state_key`` compares them.
 
-    ``active`` are those of all rules, and ``others`` those that rules move issues to."""
+    ``active`` are those of all rules, and ``others`` those that rules move issues to. ``labels``
+    are those that are labels in a tracker with states of its own.
+    """
 
     active: tuple[str, ...] = ()
     terminal: tuple[str, ...] = ()
     in_progress: str | None = None
     handoff: str | None = None
     others: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
 
     @property
     def handoffs(self) -> tuple[str, ...]:
@@ -244,7 +247,8 @@ class TrackerAdapter(Struct, frozen=True, kw_only=True):
     and have these defaults, and the others mean nothing to this tracker. ``check`` takes the
     settings of ``tracker`` and of the block, and yields what is wrong with them as far as that can
     be known without asking the tracker; each finding is told at its place. ``rights`` are those of
-    which ``may`` of its tracker, which then TellsOfPeople, can tell.
+    which ``may`` of its tracker, which then TellsOfPeople, can tell. ``label_states``: it has
+    states of its own, and keeps those of ``TrackerStates.labels`` as labels.
     """
 
     kind: str
@@ -255,6 +259,7 @@ class TrackerAdapter(Struct, frozen=True, kw_only=True):
     optional: Mapping[str, str | None] = field(default_factory=dict)
     capabilities: frozenset[Capability] = frozenset()
     rights: frozenset[Right] = frozenset()
+    label_states: bool = False
     check: Callable[[TrackerSettings, Any], Iterable[Finding]] = lambda _tracker, _block: ()
 
 

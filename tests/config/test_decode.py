@@ -150,6 +150,7 @@ def test_defaults_are_those_of_the_contract() -> None:
         "query_filter": None,
         "active_states": ("Todo",),
         "terminal_states": (),
+        "label_states": (),
         "required_labels": (),
         "in_progress_state": None,
         "handoff_state": "Review",

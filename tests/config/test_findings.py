@@ -10,7 +10,17 @@ from sortie.config.decode import decode
 from sortie.config.report import Finding
 from sortie.config.schemas import AgentSchema, Schemas, TrackerSchema
 from sortie.config.settings import AgentSettings, TrackerSettings
-from tests.config.sample import GOOD, SCHEMAS, Board, Robot, around, decoded, findings, tree
+from tests.config.sample import (
+    GOOD,
+    SCHEMAS,
+    Board,
+    Files,
+    Robot,
+    around,
+    decoded,
+    findings,
+    tree,
+)
 
 STATES = """\
 tracker:
@@ -252,6 +262,39 @@ HUB = Schemas(
         )
     },
 )
+BOTH = Schemas(
+    agents=SCHEMAS.agents,
+    trackers={
+        "file": TrackerSchema(block_name="file", model=Files, has_label_states=True),
+    },
+)
+
+
+def test_a_state_that_is_a_label_is_no_end_and_stands_once() -> None:
+    """Each is told where it stands in the list; a rule may name them, and not set them."""
+    text = """\
+robot: {trust_all: true}
+file: {path: issues}
+tracker:
+  kind: file
+  active_states: [Todo, build]
+  terminal_states: [Done]
+  label_states: [check, done, build, CHECK]
+  handoff_state: Review
+rules:
+  - tracker: {active_states: [check], label_states: [check]}
+"""
+
+    found = decode(tree(text), schemas=BOTH, context=around()).problems
+
+    assert [str(problem) for problem in found] == [
+        'W:7:25: tracker.label_states[1]: "done" is in terminal_states; '
+        "only a state of the tracker's own ends issues",
+        'W:7:38: tracker.label_states[3]: "CHECK" stands twice',
+        "W:10:39: rules[0].tracker.label_states: cannot be set by a rule",
+    ]
+
+
 HUB_WORKFLOW = """\
 robot: {{trust_all: true}}
 tracker:
@@ -318,6 +361,14 @@ hub: {columns: 4}
             [
                 "W:8:3: tracker.required_labels: would keep every issue from being worked on: "
                 "the hub tracker has no labels"
+            ],
+        ),
+        (
+            "  project: p\n  api_key: $KEY\n  label_states: [build]\n",
+            [
+                "W:8:3: tracker.label_states: is not for the hub tracker, but for one with few "
+                "states of its own beside its labels; remove it, and name the states where they "
+                "are used"
             ],
         ),
     ],

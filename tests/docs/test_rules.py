@@ -32,7 +32,7 @@ def loaded(path: Path, example: str) -> Workflow:
     names = dict.fromkeys(re.findall(r"prompt: (\w+)", example))
     prompts = "".join(f"--- prompt: {name}\n{name} it\n" for name in names)
     path.write_text(f"---\n{before}{example}{REST}---\nDo it.\n{prompts}")
-    env = {"HOME": "/home/me", "FORGE_TOKEN": "token-of-a-forge"}
+    env = {"HOME": "/home/me", "FORGE_TOKEN": "token-of-a-forge", "JIRA_TOKEN": "a-token"}
     return load(path, schemas=schemas(), env=env)
 
 

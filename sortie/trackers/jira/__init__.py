@@ -24,6 +24,7 @@ ADAPTER = TrackerAdapter(
     required=frozenset({"endpoint", "api_key", "project"}),
     optional={"query_filter": None},
     rights=frozenset({Right.MEMBERS}),
+    label_states=True,
     capabilities=frozenset(
         {
             Capability.BLOCKERS,

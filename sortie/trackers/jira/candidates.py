@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from sortie.http.client import HttpClient
 from sortie.model import Issue, IssueId, TrackerError, state_key
 from sortie.trackers import UnreadableIssue
+from sortie.trackers.http.added_states import AddedStates
 from sortie.trackers.http.changes import OVERLAP, SWEEP, ChangingList
 from sortie.trackers.http.listed import ListedIssues, unreadable_issue
 from sortie.trackers.jira import jql
@@ -72,8 +73,8 @@ class JiraCandidates:
         async with self._refreshing:
             states = frozenset(map(state_key, names))
             base = f"project = {jql.quoted(site.project.key)}"
-            in_states = jql.one_of("status", names)
             rules = self._rules(site)
+            in_states = in_any_of(names, rules.added)
 
             async def whole() -> list[JiraIssue]:
                 conditions = [base, in_states, *([self._filter] if self._filter else [])]
@@ -203,6 +204,29 @@ class JiraCandidates:
 
     def _server_time(self) -> datetime | None:
         return None if self._client.server_time is None else self._client.server_now()
+
+
+def in_any_of(names: list[str], added: AddedStates) -> str:
+    """Return the condition that an issue may be in one of these states.
+
+    It may also find some whose own status is asked for and whose label puts them elsewhere. What
+    is over is not found by its labels, which people leave on it.
+    """
+    own = added.own(names)
+    labelled = [jql.one_of("status", own)] if own else []
+    if labels := added.added(names):
+        goes_on = ['statusCategory != "Done"']
+        asked = set(map(state_key, own))
+        if active := [s for s in added.own(added.states.active) if state_key(s) not in asked]:
+            goes_on.append(jql.one_of("status", active))
+        has_one = jql.one_of("labels", dict.fromkeys(s for lb in labels for s in _spellings(lb)))
+        labelled.append(f"{has_one} AND {jql.any_of(*goes_on)}")
+    return jql.any_of(*labelled)
+
+
+def _spellings(label: str) -> tuple[str, ...]:
+    """Return how people write a label: a search of Jira may tell upper case from lower."""
+    return label, label.lower(), label.upper(), label.capitalize()
 
 
 def _is_later(known: JiraIssue, found: JiraIssue) -> bool:

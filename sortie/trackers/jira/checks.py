@@ -10,7 +10,7 @@ from sortie.http.json_values import list_of, mapping_of, word_of
 from sortie.http.requests import HttpRequest
 from sortie.model import TrackerError, TrackerErrorKind, state_key
 from sortie.model.checks import Check, CheckResult, failed, passed, warned
-from sortie.trackers import TrackerStates
+from sortie.trackers.http.added_states import AddedStates
 from sortie.trackers.jira import jql
 from sortie.trackers.jira.site import SiteMemory, unknown_states
 
@@ -21,6 +21,9 @@ _NEEDED = {
 }
 
 
+_NEEDED_FOR_LABELS = {"EDIT_ISSUES": "Edit issues"}
+
+
 class JiraChecks:
     """The checks of one project."""
 
@@ -28,13 +31,13 @@ class JiraChecks:
         self,
         client: HttpClient,
         memory: SiteMemory,
-        states: TrackerStates,
+        added: AddedStates,
         query_filter: str | None,
         blocked_by: str,
     ) -> None:
         self._client = client
         self._memory = memory
-        self._states = states
+        self._added = added
         self._filter = query_filter
         self._blocked_by = blocked_by
 
@@ -77,9 +80,11 @@ class JiraChecks:
 
     async def _write(self) -> CheckResult:
         site = await self._memory.get()
-        params = [("projectKey", site.project.key)]
+        params, needed = [("projectKey", site.project.key)], dict(_NEEDED)
+        if self._added:
+            needed |= _NEEDED_FOR_LABELS
         if site.server.edition.api.endswith("/3"):  # which wants to be told, and the other does not
-            params.append(("permissions", ",".join(_NEEDED)))
+            params.append(("permissions", ",".join(needed)))
         request = HttpRequest(
             path=f"{site.edition.api}/mypermissions",
             what="cannot ask what the key may do",
@@ -88,7 +93,7 @@ class JiraChecks:
         told = mapping_of(mapping_of((await self._client.ask(request)).json()).get("permissions"))
         if missing := [
             name
-            for key, name in _NEEDED.items()
+            for key, name in needed.items()
             if mapping_of(told.get(key)).get("havePermission") is False
         ]:
             return failed(
@@ -100,12 +105,21 @@ class JiraChecks:
     async def _check_states(self) -> CheckResult:
         site = await self._memory.get()
         there = await self._memory.states(site)
-        if unknown := unknown_states(self._states.named, there):
+        if both := self._added.in_both(there):
+            return failed(
+                f"tracker.label_states: {' and '.join(both)} is a status of"
+                f" {site.project.key} itself",
+                "take it out of tracker.label_states: a state is a label or a status",
+            )
+        if unknown := unknown_states(self._added.own(self._added.states.named), there):
             return failed(
                 f"{site.project.key} has no status {' and no '.join(unknown)}",
                 f"name some of its own in the workflow file: {', '.join(there)}",
             )
-        return passed(f"all states are statuses of {site.project.key}: {', '.join(there)}")
+        sentence = f"all states are statuses of {site.project.key}: {', '.join(there)}"
+        if self._added:
+            sentence += f"; or labels: {', '.join(self._added.names)}"
+        return passed(sentence)
 
     async def _links(self) -> CheckResult:
         site = await self._memory.get()

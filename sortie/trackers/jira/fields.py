@@ -12,6 +12,7 @@ from msgspec import Struct
 from sortie.http.json_values import list_of, mapping_of, text_of, time_of, word_of
 from sortie.model import Blocker, Issue, IssueId, TrackerError, TrackerErrorKind, state_key
 from sortie.trackers import TrackerStates
+from sortie.trackers.http.added_states import AddedStates
 from sortie.trackers.jira.people import person_of
 
 _ASKED_FOR = (
@@ -36,7 +37,12 @@ class FieldRules(Struct, frozen=True, kw_only=True):
     read_text: Callable[[object], str]
     blocked_by: str
     priorities: Mapping[str, int]
-    states: TrackerStates
+    added: AddedStates
+
+    @property
+    def states(self) -> TrackerStates:
+        """The states that the settings name."""
+        return self.added.states
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +50,8 @@ class JiraIssue:
     """What an answer told of an issue.
 
     ``issue`` is None where it cannot be read, and ``error`` says why. ``project_id`` is where it
-    is. ``blocking_state`` is its state as others see it that wait for it.
+    is. ``blocking_state`` is its state as others see it that wait for it. ``status`` is its own,
+    which ``is_ended`` where Jira takes it for the end of an issue.
     """
 
     id: IssueId
@@ -53,6 +60,8 @@ class JiraIssue:
     updated: datetime | None
     blocking_state: str | None
     issue: Issue | None
+    status: str = ""
+    is_ended: bool = False
     error: TrackerError | None = field(default=None, compare=False)
 
     @property
@@ -93,6 +102,8 @@ def jira_issue(item: object, rules: FieldRules, known: JiraIssue | None = None) 
         updated=issue.updated_at,
         blocking_state=blocking_state(fields.get("status"), rules.states),
         issue=issue,
+        status=_name_of(fields.get("status")),
+        is_ended=_is_ended(fields.get("status")),
     )
 
 
@@ -100,23 +111,24 @@ def _issue(
     issue_id: str, key: str, fields: Mapping[str, Any], rules: FieldRules, known: JiraIssue | None
 ) -> Issue:
     title = text_of(fields.get("summary")) or ""
-    state = text_of(mapping_of(fields.get("status")).get("name")) or ""
+    status = _name_of(fields.get("status"))
+    labels = tuple(text for text in list_of(fields.get("labels")) if isinstance(text, str))
     if not key:
         raise ValueError("it has no key")
     if not title.strip():
         raise ValueError("it has no summary; give it one")
-    if not state.strip():
+    if not status.strip():
         raise ValueError("it has no status")
     updated, author = time_of(fields.get("updated"), "updated"), person_of(fields.get("creator"))
     return Issue(
         id=IssueId(issue_id),
         identifier=key,
         title=title,
-        state=state,
+        state=rules.added.state_of(status, labels, ended=_is_ended(fields.get("status"))),
         description=_description(fields, rules, known, updated),
         priority=_priority(fields.get("priority"), rules.priorities),
         url=f"{rules.browse}/browse/{key}",
-        labels=tuple(text for text in list_of(fields.get("labels")) if isinstance(text, str)),
+        labels=labels,
         author=author.name or author.login or None,
         author_id=author.login or None,
         assignee=word_of(mapping_of(fields.get("assignee")).get("displayName")) or None,
@@ -166,13 +178,20 @@ def blocking_state(status: object, states: TrackerStates) -> str | None:
 
     Issues of other projects have other names; Jira's category says whether they are finished.
     """
-    told = mapping_of(status)
-    name = word_of(told.get("name"))
+    name = word_of(mapping_of(status).get("name"))
     if not name:
         return None
     is_named = state_key(name) in {state_key(state) for state in states.named}
-    is_done = mapping_of(told.get("statusCategory")).get("key") == "done"
-    return states.terminal[0] if is_done and not is_named and states.terminal else name
+    return states.terminal[0] if _is_ended(status) and not is_named and states.terminal else name
+
+
+def _name_of(status: object) -> str:
+    return text_of(mapping_of(status).get("name")) or ""
+
+
+def _is_ended(status: object) -> bool:
+    """Tell whether a status is of the category that Jira takes for the end of an issue."""
+    return mapping_of(mapping_of(status).get("statusCategory")).get("key") == "done"
 
 
 def _invalid(message: str) -> TrackerError:

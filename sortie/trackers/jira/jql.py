@@ -35,6 +35,13 @@ def one_of(field: str, values: Collection[str]) -> str:
     return f"{field} in ({', '.join(map(quoted, values))})"
 
 
+def any_of(*conditions: str) -> str:
+    """Return the condition that one of these is fulfilled, of which there is at least one."""
+    if len(conditions) == 1:
+        return conditions[0]
+    return f"({' OR '.join(f'({each})' for each in conditions)})"
+
+
 def query(*conditions: str) -> str:
     """Return what asks for the issues that fulfil all conditions, the oldest first."""
     return "\nAND ".join(conditions) + "\nORDER BY created ASC, key ASC"

@@ -25,6 +25,9 @@ _CLOUD = (".atlassian.net", ".jira.com", ".atlassian-us-gov-mod.net")
 _GATEWAY_PATH = re.compile(r"/ex/jira/[0-9A-Za-z-]+/?")
 _PROJECT = re.compile(r"[A-Za-z][A-Za-z0-9_]*|\d+")
 
+_LABEL_LIMIT = 255
+"""Characters of a label that Jira takes."""
+
 MISSING_LIBRARIES = "needs libraries that are not installed: pip install 'sortie[jira]'"
 
 
@@ -81,6 +84,13 @@ def check(tracker: TrackerSettings, block: JiraSettings) -> Iterator[Finding]:
     if project is not None and not _PROJECT.fullmatch(project):
         message = f'"{project}" is no key of a project: the PROJ of PROJ-7'
         yield Finding(path=("tracker", "project"), message=message)
+    for position, state in enumerate(tracker.label_states):
+        if any(map(str.isspace, state)) or len(state) > _LABEL_LIMIT:
+            message = (
+                f'"{state}" can be no label of Jira, which has no blanks and '
+                f"{_LABEL_LIMIT} characters at most"
+            )
+            yield Finding(path=("tracker", "label_states", position), message=message)
     if tracker.query_filter is not None and (flaw := flaw_of(tracker.query_filter)):
         yield Finding(path=("tracker", "query_filter"), message=f"cannot be a condition: {flaw}")
 

@@ -12,6 +12,7 @@ from sortie.http.client import HttpClient, segment
 from sortie.http.json_values import list_of, mapping_of, word_of
 from sortie.http.requests import HttpRequest
 from sortie.model import TrackerError, TrackerErrorKind, state_key
+from sortie.trackers.http.added_states import AddedStates
 from sortie.trackers.jira.editions import Cloud, DataCenter, Edition
 from sortie.trackers.jira.people import Person, person_of
 from sortie.trackers.jira.settings import is_cloud_host
@@ -59,6 +60,7 @@ class SiteMemory:
         self._project = project
         self._asking = trio.Lock()
         self._known: Site | None = None
+        self._labels_checked: AddedStates | None = None
 
     async def get(self) -> Site:
         """Return the site. Raises TrackerError."""
@@ -145,6 +147,21 @@ class SiteMemory:
                 f"project {site.project.key} has no status {' and no '.join(unknown)}; "
                 f"it has {', '.join(there) or 'none'}: mend tracker.active_states",
             )
+
+    async def check_labels(self, site: Site, added: AddedStates) -> None:
+        """Raise TrackerError (INVALID) where a state that is to be a label is a status as well.
+
+        Of the same states it is asked until none is.
+        """
+        if not added or added is self._labels_checked:
+            return
+        if both := added.in_both(await self.states(site)):
+            raise TrackerError(
+                TrackerErrorKind.INVALID,
+                f"tracker.label_states: {' and '.join(both)} is a status of {site.project.key} "
+                "itself; a state is one or the other",
+            )
+        self._labels_checked = added
 
     async def _record(self, path: str, what: str) -> Mapping[str, Any]:
         request = HttpRequest(path=path, what=what)

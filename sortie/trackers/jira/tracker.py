@@ -22,9 +22,10 @@ from sortie.http.client import HttpClient, open_client
 from sortie.http.comments import OnceOnly
 from sortie.http.credentials import Credential, basic, bearer
 from sortie.http.requests import Provider, error_text_in_json
-from sortie.model import Issue, IssueId, TrackerError, TrackerErrorKind, state_key
+from sortie.model import Issue, IssueId, TrackerError, TrackerErrorKind, same_state, state_key
 from sortie.model.checks import Check
 from sortie.trackers import TrackerContext, TrackerStates
+from sortie.trackers.http.added_states import AddedStates
 from sortie.trackers.http.changes import SWEEP
 from sortie.trackers.http.tracker import CommentMemory, HttpTracker
 from sortie.trackers.jira.candidates import JiraCandidates
@@ -32,6 +33,7 @@ from sortie.trackers.jira.checks import JiraChecks
 from sortie.trackers.jira.comments import NewComment, body_of, read_comments
 from sortie.trackers.jira.editions import issue_request
 from sortie.trackers.jira.fields import FieldRules, JiraIssue, jira_issue
+from sortie.trackers.jira.labels import change_labels
 from sortie.trackers.jira.rights import JiraPeople
 from sortie.trackers.jira.settings import (
     MISSING_LIBRARIES,
@@ -116,7 +118,7 @@ class JiraTracker(HttpTracker[JiraIssue]):
         assert context.project is not None
         self._settings = settings
         self._filter = context.query_filter
-        self._states = context.states
+        self._added = AddedStates(context.states)
         self._priorities = {state_key(name): n for name, n in settings.priorities.items()}
         self.site = SiteMemory(client, settings.deployment, context.project)
         self.people = JiraPeople(client, self.site)
@@ -127,15 +129,15 @@ class JiraTracker(HttpTracker[JiraIssue]):
         self._had_some = True  # so that an empty first list is looked into
 
     def configure(self, states: TrackerStates) -> None:
-        """Tell blockers' states by these names from now on."""
-        self._states = states
+        """Tell states by these names from now on, those of blockers and those that are labels."""
+        self._added = AddedStates(states)
         self._candidates.list.forget()
         self._had_some = True
 
     def checks(self) -> Sequence[Check]:
         """See Tracker."""
         blocked_by = self._settings.blocked_by
-        return JiraChecks(self.client, self.site, self._states, self._filter, blocked_by).checks()
+        return JiraChecks(self.client, self.site, self._added, self._filter, blocked_by).checks()
 
     async def fetch_candidates(self, states: Collection[str]) -> Sequence[Issue]:
         """Return the issues in these states."""
@@ -143,16 +145,17 @@ class JiraTracker(HttpTracker[JiraIssue]):
         if not names:
             await trio.lowlevel.checkpoint()
             return ()
-        site = await self.site.get()
+        site, own = await self.site.get(), self._added.own(names)
+        await self.site.check_labels(site, self._added)
         try:
             found = await self._candidates.refresh(site, names, self._listed)
         except TrackerError as exc:
             if exc.kind is TrackerErrorKind.INVALID:  # perhaps for a status that is not there
-                await self.site.check_states(site, names)
+                await self.site.check_states(site, own)
             raise
         if not found and self._had_some:
             await self.site.check()
-            await self.site.check_states(site, names)
+            await self.site.check_states(site, own)
         self._had_some = bool(found)
         return found
 
@@ -166,6 +169,12 @@ class JiraTracker(HttpTracker[JiraIssue]):
             await self._check_project()
             return None
         return await self._whole(item)
+
+    async def complete_move(self, issue: Issue) -> None:
+        """Take the labels of other states off an issue."""
+        await trio.lowlevel.checkpoint()
+        if self._added.others(issue.labels, issue.state):
+            await self.transition(issue, issue.state)
 
     async def comment(
         self, issue: Issue, body: str, key: str | None = None, *, again: bool = False
@@ -200,7 +209,7 @@ class JiraTracker(HttpTracker[JiraIssue]):
             read_text=site.edition.read_text,
             blocked_by=state_key(self._settings.blocked_by),
             priorities=self._priorities,
-            states=self._states,
+            added=self._added,
         )
 
     # The steps of a re-read
@@ -260,9 +269,29 @@ class JiraTracker(HttpTracker[JiraIssue]):
     def _state_of(self, item: JiraIssue) -> str:
         return item.readable.state
 
+    def _is_done(self, item: JiraIssue, state: str) -> bool:
+        return super()._is_done(item, state) and not self._others(item, state)
+
+    def _others(self, item: JiraIssue, state: str) -> tuple[str, ...]:
+        """Return the labels that an issue has of states other than this one."""
+        return self._added.others(item.readable.labels, state)
+
     async def _change(self, item: JiraIssue, issue: Issue, state: str) -> None:
+        """Label an issue, or take a transition; the request by which the move counts is the last.
+
+        One that is over is reopened for a state that is a label.
+        """
         del issue
-        edition, present = (await self.site.get()).edition, item.readable
-        offered = await offered_transitions(self.client, edition, present)
-        best = chosen(offered, present.identifier, present.state, state)
-        await take(self.client, edition, present, best)
+        edition, present, added = (await self.site.get()).edition, item.readable, self._added
+        others, target = self._others(item, state), state
+        if is_label := added.is_added(state):
+            is_over = added.is_over(item.status, ended=item.is_ended)
+            target = added.reopened(present, state) if is_over else item.status
+            missing = added.added([state]) if not added.has(present.labels, state) else ()
+            await change_labels(self.client, edition, present, missing, others)
+        if not same_state(item.status, target):
+            offered = await offered_transitions(self.client, edition, present)
+            best = chosen(offered, present.identifier, item.status, target)
+            await take(self.client, edition, present, best)
+        if not is_label:
+            await change_labels(self.client, edition, present, (), others)

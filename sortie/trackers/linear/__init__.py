@@ -44,6 +44,7 @@ ADAPTER = TrackerAdapter(
     optional={"endpoint": "https://api.linear.app/graphql", "query_filter": None},
     check=check_settings,
     rights=frozenset(Right),
+    label_states=True,
     capabilities=frozenset(
         {
             Capability.BLOCKERS,

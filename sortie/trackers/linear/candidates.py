@@ -13,6 +13,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from sortie.http.budget import Use
+from sortie.trackers.http.added_states import AddedStates
 from sortie.trackers.http.changes import ChangingList
 from sortie.trackers.linear import queries
 from sortie.trackers.linear.api import LinearApi, nodes_of
@@ -26,20 +27,39 @@ _WHAT = "cannot list issues"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WantedIssues:
-    """What the list is of: a team's issues in some states, and what the settings ask besides."""
+    """What the list is of: a team's issues in some states, and what the settings ask besides.
+
+    ``labels`` are those of states that are labels, and ``over_ids`` the states in which these do
+    not count.
+    """
 
     team_id: str
     state_ids: tuple[str, ...]
-    terminal: tuple[str, ...] = ()
+    added: AddedStates
+    labels: tuple[str, ...] = ()
+    over_ids: tuple[str, ...] = ()
     query_filter: Mapping[str, Json] | None = field(default=None, hash=False)
 
     @property
     def filter(self) -> dict[str, Json]:
         """The IssueFilter that finds them; what the settings ask can only narrow it."""
-        ours = {"team": {"id": {"eq": self.team_id}}, "state": {"id": {"in": list(self.state_ids)}}}
+        ours = {"team": {"id": {"eq": self.team_id}}, **self._in_states}
         if self.query_filter is None:
             return ours
         return {"and": [ours, dict(self.query_filter)]}
+
+    @property
+    def _in_states(self) -> dict[str, Json]:
+        """The condition on states; it may also find issues that a label puts elsewhere."""
+        own = {"state": {"id": {"in": list(self.state_ids)}}}
+        if not self.labels:
+            return own
+        alike = [{"name": {"eqIgnoreCase": label}} for label in self.labels]
+        labelled = {
+            "labels": {"some": {"or": alike}},
+            "state": {"id": {"nin": list(self.over_ids)}},
+        }
+        return {"or": [own, labelled]} if self.state_ids else labelled
 
 
 class LinearCandidates:
@@ -50,9 +70,9 @@ class LinearCandidates:
         self._complete = complete
         self.list = ChangingList[ListedIssue](lambda item: item.id, lambda item: item.changed_at)
 
-    def learn(self, node: Node, terminal: Sequence[str]) -> None:
+    def learn(self, node: Node, added: AddedStates) -> None:
         """Take over what a re-read or a move told of an issue, where it is listed."""
-        self.list.put(listed(node, terminal))
+        self.list.put(listed(node, added))
 
     async def refresh(self, wanted: WantedIssues, now: float) -> Mapping[str, ListedIssue]:
         """Bring the list up to date and return it. Raises TrackerError."""
@@ -86,7 +106,7 @@ class LinearCandidates:
             for item in self.list.items.values()
             if item.id not in fresh
             and item.id not in gone
-            and (moved := _moved(item, touched, wanted.terminal)) is not item
+            and (moved := _moved(item, touched, wanted.added.states.terminal)) is not item
         ]
         for issue_id in gone:
             self.list.drop(issue_id)
@@ -141,7 +161,7 @@ class LinearCandidates:
 
     async def _item(self, node: Node, wanted: WantedIssues) -> ListedIssue:
         """Return a node, with what did not fit into its page, as an item of the list."""
-        return listed(await self._complete(node), wanted.terminal)
+        return listed(await self._complete(node), wanted.added)
 
 
 def _moved(item: ListedIssue, touched: Mapping[str, Node], terminal: Sequence[str]) -> ListedIssue:

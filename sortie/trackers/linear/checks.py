@@ -11,9 +11,10 @@ from sortie.http.budget import Use
 from sortie.http.checks import budget_check, clock_check
 from sortie.model import TrackerError, TrackerErrorKind, state_key
 from sortie.model.checks import Check, CheckResult, failed, passed, warned
-from sortie.trackers import TrackerStates
+from sortie.trackers.http.added_states import AddedStates
 from sortie.trackers.linear import queries
 from sortie.trackers.linear.api import LinearApi
+from sortie.trackers.linear.labels import labels_named
 from sortie.trackers.linear.team import Team, find_team
 
 _NO_ISSUE = "00000000-0000-4000-8000-000000000000"
@@ -26,12 +27,12 @@ class LinearChecks:
         self,
         api: LinearApi,
         key: str,
-        states: TrackerStates,
+        added: AddedStates,
         query_filter: Mapping[str, Any] | None,
     ) -> None:
         self._api = api
         self._key = key
-        self._states = states
+        self._added = added
         self._filter = query_filter
         self._team: Team | None = None
 
@@ -80,22 +81,50 @@ class LinearChecks:
 
     async def states(self) -> CheckResult:
         await trio.lowlevel.checkpoint()
-        team = self._team
+        team, added = self._team, self._added
         assert team is not None
-        there = f"team {team.key} has {team.state_names}"
-        if missing := team.missing(self._states.named):
+        there = f"team {team.key} has {team.states_text}"
+        if both := added.in_both(team.state_names):
+            return failed(
+                f"tracker.label_states: {' and '.join(both)} is a state of team {team.key} itself",
+                "take it out of tracker.label_states: a state is a label or one of the team's",
+            )
+        if missing := team.missing(added.own(added.states.named)):
             return failed(
                 f"{', '.join(missing)}: no such state; {there}",
                 "spell the states of the settings as the team does, or add them to its workflow",
             )
         terminal = {state_key(state.name) for state in team.states if state.is_terminal}
-        over = [name for name in self._states.active if state_key(name) in terminal]
+        over = [name for name in added.states.active if state_key(name) in terminal]
         if over:
             return warned(
                 f"{', '.join(over)}: an active state that is the end of an issue to Linear",
                 "take it out of tracker.active_states, unless agents are to work on what is done",
             )
+        if added:
+            return await self._labels(team, there)
         return passed(f"all states of the settings exist; {there}")
+
+    async def _labels(self, team: Team, there: str) -> CheckResult:
+        """Look for the labels that stand for states."""
+        names = self._added.names
+        found = await labels_named(self._api, team.id, names)
+        groups = [f'"{label.name}"' for label in found if label.is_group]
+        known = {state_key(label.name) for label in found if not label.is_group}
+        lacking = [f'"{name}"' for name in names if state_key(name) not in known]
+        if lacking and groups:
+            return failed(
+                f"tracker.label_states: {' and '.join(groups)} is a group of labels in Linear, "
+                "which can be on no issue",
+                "rename the group, or call the state otherwise",
+            )
+        if lacking:
+            return warned(
+                f"team {team.key} has no label {' and no '.join(lacking)}, which the first move to "
+                "that state makes",
+                "make it in Linear, for the team, where the key may not",
+            )
+        return passed(f"all states of the settings exist; {there}; labels are {', '.join(names)}")
 
     async def read(self) -> CheckResult:
         await self._list({"team": {"key": {"eqIgnoreCase": self._key}}})

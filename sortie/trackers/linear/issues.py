@@ -20,6 +20,7 @@ from sortie.model import (
     TrackerErrorKind,
     state_key,
 )
+from sortie.trackers.http.added_states import AddedStates
 from sortie.trackers.linear.api import nodes_of
 
 Node = Mapping[str, Any]
@@ -43,11 +44,11 @@ class ListedIssue(Struct, frozen=True, kw_only=True):
     error: TrackerError | None = None
 
 
-def listed(node: Node, terminal: Sequence[str]) -> ListedIssue:
+def listed(node: Node, added: AddedStates) -> ListedIssue:
     """Return a node as an entry of the list, readable or not."""
     issue, error = None, None
     try:
-        issue = issue_of(node, terminal)
+        issue = issue_of(node, added)
     except TrackerError as exc:
         error = exc
     return ListedIssue(
@@ -64,14 +65,17 @@ def is_gone(node: Node) -> bool:
     return bool(node.get("trashed")) or node.get("archivedAt") is not None
 
 
-def issue_of(node: Node, terminal: Sequence[str], comments: tuple[Comment, ...] = ()) -> Issue:
-    """Return a node as an issue. Raises TrackerError (INVALID) where it cannot be read.
+def state_of(node: Node, added: AddedStates) -> str:
+    """Return the state that an issue is in, by its own and its labels."""
+    own, labels = node["state"], (str(label["name"]) for label in nodes_of(node["labels"]))
+    return added.state_of(str(own["name"]), labels, ended=own["type"] in TERMINAL_TYPES)
 
-    ``terminal`` are the terminal states of the settings.
-    """
+
+def issue_of(node: Node, added: AddedStates, comments: tuple[Comment, ...] = ()) -> Issue:
+    """Return a node as an issue. Raises TrackerError (INVALID) where it cannot be read."""
     name = str(node.get("identifier") or node.get("id"))
     try:
-        title, state = str(node["title"]), str(node["state"]["name"])
+        title, state = str(node["title"]), state_of(node, added)
         if not title.strip() or not state.strip():
             what = "title" if not title.strip() else "state"
             raise _unreadable(name, f"has no {what}; give it one")
@@ -90,7 +94,9 @@ def issue_of(node: Node, terminal: Sequence[str], comments: tuple[Comment, ...] 
             assignee=_person(node.get("assignee")),
             parent=(node.get("parent") or {}).get("identifier"),
             comments=comments,
-            blocked_by=tuple(blockers_of(nodes_of(node["inverseRelations"]), terminal)),
+            blocked_by=tuple(
+                blockers_of(nodes_of(node["inverseRelations"]), added.states.terminal)
+            ),
             created_at=time_of(node["createdAt"], "createdAt"),
             updated_at=time_of(node["updatedAt"], "updatedAt"),
         )

@@ -89,12 +89,14 @@ query SortieRereadWithStates($filter: IssueFilter!, $first: Int!) {{
   issues(filter: $filter, first: $first, includeArchived: true) {{
     nodes {{
       ...IssueFields ...CommentFields
+      labels(first: {LABELS}) {{ nodes {{ id }} {_PAGE} }}
       team {{ states(first: 250) {{ nodes {{ id name type position }} {_PAGE} }} }}
     }}
   }}
 }}
 {_ISSUE}{_COMMENTS}{_ONE_COMMENT}"""
-"""The same with the states of the issue's team, into one of which it is to be moved."""
+"""The same with the states of the issue's team, into one of which it is to be moved, and with the
+ids of its labels."""
 
 REST_OF = f"""
 query SortieRest(
@@ -105,7 +107,7 @@ query SortieRest(
     nodes {{
       id
       labels(first: 250, after: $labelsAfter) @include(if: $withLabels) {{
-        nodes {{ name }}
+        nodes {{ id name }}
         {_PAGE}
       }}
       inverseRelations(first: 250, after: $relationsAfter) @include(if: $withRelations) {{
@@ -168,13 +170,30 @@ query SortieTeamKeys {
 """
 
 MOVE = f"""
-mutation SortieMove($id: String!, $state: String!) {{
-  issueUpdate(id: $id, input: {{ stateId: $state }}) {{
+mutation SortieMove($id: String!, $state: String, $add: [String!], $remove: [String!]) {{
+  issueUpdate(
+    id: $id, input: {{ stateId: $state, addedLabelIds: $add, removedLabelIds: $remove }}
+  ) {{
     success
     issue {{ ...IssueFields }}
   }}
 }}
 {_ISSUE}"""
+
+TEAM_LABELS = """
+query SortieLabels($filter: IssueLabelFilter!) {
+  issueLabels(filter: $filter, first: 250) {
+    nodes { id name isGroup retiredAt team { id } }
+  }
+}
+"""
+"""Labels of some names that the issues of a team can have."""
+
+MAKE_LABEL = """
+mutation SortieMakeLabel($id: String!, $name: String!, $team: String!) {
+  issueLabelCreate(input: { id: $id, name: $name, teamId: $team }) { success }
+}
+"""
 
 COMMENT = """
 mutation SortieComment($id: String!, $issue: String!, $body: String!) {

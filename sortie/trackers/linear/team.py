@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from sortie.model import TrackerError, TrackerErrorKind, state_key
+from sortie.trackers.http.added_states import AddedStates
 from sortie.trackers.linear import queries
 from sortie.trackers.linear.api import LinearApi, nodes_of
 from sortie.trackers.linear.issues import TERMINAL_TYPES
@@ -42,15 +43,34 @@ class Team(Struct, frozen=True, kw_only=True):
         wanted = set(map(state_key, names))
         return tuple(state.id for state in self.states if state_key(state.name) in wanted)
 
+    def over_ids(self, added: AddedStates) -> tuple[str, ...]:
+        """Return the ids of the states in which no label counts as a state."""
+        over = (s for s in self.states if added.is_over(s.name, ended=s.is_terminal))
+        return tuple(state.id for state in over)
+
+    def check_labels(self, added: AddedStates) -> None:
+        """Raise TrackerError (INVALID) where a state that is to be a label is one of the team's."""
+        if both := added.in_both(self.state_names):
+            raise TrackerError(
+                TrackerErrorKind.INVALID,
+                f"tracker.label_states: {' and '.join(both)} is a state of team {self.key} itself; "
+                "a state is a label or one of the team's, and not both",
+            )
+
     def missing(self, names: Collection[str]) -> list[str]:
         """Return the names that no state of the team has."""
         there = {state_key(state.name) for state in self.states}
         return [name for name in names if state_key(name) not in there]
 
     @property
-    def state_names(self) -> str:
+    def state_names(self) -> list[str]:
+        """The names of its states."""
+        return [state.name for state in self.states]
+
+    @property
+    def states_text(self) -> str:
         """The names of its states, for people."""
-        return ", ".join(state.name for state in self.states)
+        return ", ".join(self.state_names)
 
 
 def states_of(connection: Node) -> tuple[TeamState, ...]:
@@ -76,6 +96,18 @@ def state_named(states: Sequence[TeamState], name: str) -> TeamState | None:
     alike = [state for state in states if state_key(state.name) == state_key(name)]
     exact = [state for state in alike if state.name == name.strip()]
     return next(iter([*exact, *alike]), None)
+
+
+def state_in(node: Node, identifier: str, name: str) -> TeamState:
+    """Return the state of a name of an issue's team. Raises TrackerError (INVALID) for none."""
+    states = states_of(node["team"]["states"])
+    if (found := state_named(states, name)) is not None:
+        return found
+    names = ", ".join(each.name for each in states)
+    raise TrackerError(
+        TrackerErrorKind.INVALID,
+        f"cannot move {identifier} to {name!r}: its team has the states {names}",
+    )
 
 
 async def find_team(api: LinearApi, key: str) -> Team:

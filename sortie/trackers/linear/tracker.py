@@ -27,17 +27,19 @@ from sortie.model import (
 from sortie.model.checks import Check
 from sortie.telemetry.log.structlog_alone import structlog
 from sortie.trackers import TrackerContext, TrackerStates
+from sortie.trackers.http.added_states import AddedStates
 from sortie.trackers.http.listed import unreadable_issue
 from sortie.trackers.http.tracker import HttpTracker
 from sortie.trackers.linear import queries
 from sortie.trackers.linear.api import PROVIDER, LinearApi, credential_of, nodes_of
 from sortie.trackers.linear.candidates import LinearCandidates, WantedIssues
 from sortie.trackers.linear.checks import LinearChecks
-from sortie.trackers.linear.issues import Node, comments_of, issue_of
+from sortie.trackers.linear.issues import TERMINAL_TYPES, Node, comments_of, issue_of, state_of
+from sortie.trackers.linear.labels import StateLabels
 from sortie.trackers.linear.people import LinearPeople
 from sortie.trackers.linear.rereads import LinearReader
 from sortie.trackers.linear.settings_check import filter_of
-from sortie.trackers.linear.team import Team, find_team, state_named, states_of
+from sortie.trackers.linear.team import Team, find_team, state_in
 
 TEAM_LIFE = 600.0
 """Seconds after which the team's states are asked for again."""
@@ -70,7 +72,8 @@ class LinearTracker(HttpTracker[Node]):
         self._api = api
         self._key = context.project
         self.people = LinearPeople(api)
-        self._states = context.states
+        self._added = AddedStates(context.states)
+        self._labels = StateLabels(api)
         self._filter = filter_of(context.query_filter)
         self._team: tuple[Team, float] | None = None
         self._reader = LinearReader(api, self._key)
@@ -78,13 +81,13 @@ class LinearTracker(HttpTracker[Node]):
         self._logged_missing: list[str] = []
 
     def configure(self, states: TrackerStates) -> None:
-        """Tell by these from now on which states are terminal, and look for them in the team."""
-        self._states = states
+        """Tell states by these from now on, and look for them in the team."""
+        self._added = AddedStates(states)
         self._candidates.list.forget()
 
     def checks(self) -> Sequence[Check]:
         """Ask who the key belongs to, for the team and its states, and for what is left."""
-        return LinearChecks(self._api, self._key, self._states, self._filter).checks()
+        return LinearChecks(self._api, self._key, self._added, self._filter).checks()
 
     async def fetch_candidates(self, states: Collection[str]) -> Sequence[Issue]:
         """Return the team's issues in these states, without comments."""
@@ -103,8 +106,10 @@ class LinearTracker(HttpTracker[Node]):
         team = await self._team_with(states)
         wanted = WantedIssues(
             team_id=team.id,
-            state_ids=team.ids_of(states),
-            terminal=self._states.terminal,
+            state_ids=team.ids_of(self._added.own(states)),
+            added=self._added,
+            labels=tuple(self._added.added(states)),
+            over_ids=team.over_ids(self._added),
             query_filter=self._filter,
         )
         items = (await self._candidates.refresh(wanted, trio.current_time())).values()
@@ -133,6 +138,12 @@ class LinearTracker(HttpTracker[Node]):
                 if exc.kind not in (TrackerErrorKind.INVALID, TrackerErrorKind.NOT_FOUND):
                     raise
         return None if node is None else await self._whole(node)
+
+    async def complete_move(self, issue: Issue) -> None:
+        """Take the labels of other states off an issue."""
+        await trio.lowlevel.checkpoint()
+        if self._added.others(issue.labels, issue.state):
+            await self.transition(issue, issue.state)
 
     async def comment(
         self, issue: Issue, body: str, key: str | None = None, *, again: bool = False
@@ -178,13 +189,13 @@ class LinearTracker(HttpTracker[Node]):
         except (KeyError, TypeError, ValueError) as exc:
             what = f"a comment on Linear issue {item['identifier']} makes no sense: {exc!r}"
             raise TrackerError(TrackerErrorKind.INVALID, what) from exc
-        return issue_of(item, self._states.terminal, comments)
+        return issue_of(item, self._added, comments)
 
     async def _check_project(self) -> None:
         await self._found_team()
 
     def _heard(self, item: Node) -> None:
-        self._candidates.learn(item, self._states.terminal)
+        self._candidates.learn(item, self._added)
 
     def _gone(self, issue_id: IssueId) -> None:
         self._candidates.list.drop(issue_id)
@@ -195,23 +206,43 @@ class LinearTracker(HttpTracker[Node]):
         return await self._reader.with_states(issue)
 
     def _state_of(self, item: Node) -> str:
-        return str(item["state"]["name"])
+        return state_of(item, self._added)
+
+    def _is_done(self, item: Node, state: str) -> bool:
+        labels = (str(label["name"]) for label in nodes_of(item["labels"]))
+        return super()._is_done(item, state) and not self._added.others(labels, state)
 
     async def _change(self, item: Node, issue: Issue, state: str) -> Node:
-        states = states_of(item["team"]["states"])
-        target = state_named(states, state)
-        if target is None:
-            names = ", ".join(each.name for each in states)
-            raise TrackerError(
-                TrackerErrorKind.INVALID,
-                f"cannot move {issue.identifier} to {state!r}: its team has the states {names}",
-            )
-        what = f"cannot move {issue.identifier} to {target.name}"
-        data = await self._api.ask(queries.MOVE, what, Use.WRITE, id=str(issue.id), state=target.id)
+        """Change state and labels by one request."""
+        what = f"cannot move {issue.identifier} to {state}"
+        changes = await self._changes(item, issue, state)
+        try:
+            data = await self._api.ask(queries.MOVE, what, Use.WRITE, id=str(issue.id), **changes)
+        except TrackerError as exc:
+            if exc.kind in (TrackerErrorKind.INVALID, TrackerErrorKind.NOT_FOUND):
+                self._labels.forget()  # one of them may have been deleted
+            raise
         payload = data["issueUpdate"]
         if not payload["success"] or payload["issue"] is None:
             raise LostAnswer(TrackerErrorKind.UNAVAILABLE, f"{what}: Linear says no success")
         return {**item, **await self._reader.complete(payload["issue"])}
+
+    async def _changes(self, item: Node, issue: Issue, state: str) -> dict[str, object]:
+        """Return what a move changes; an issue that is over is reopened for a label."""
+        added, own, changes = self._added, item["state"], dict[str, object]()
+        labels, target = nodes_of(item["labels"]), state
+        if added.is_added(state):
+            is_over = added.is_over(str(own["name"]), ended=own["type"] in TERMINAL_TYPES)
+            target = added.reopened(issue, state) if is_over else str(own["name"])
+            if not added.has((str(label["name"]) for label in labels), state):
+                (name,) = added.added([state])
+                changes["add"] = [await self._labels.id_of(str(item["team"]["id"]), name)]
+        if not same_state(str(own["name"]), target):
+            changes["state"] = state_in(item, issue.identifier, target).id
+        others = set(added.others((str(label["name"]) for label in labels), state))
+        if others:
+            changes["remove"] = [str(lb["id"]) for lb in labels if str(lb["name"]) in others]
+        return changes
 
     # Teams and states
 
@@ -222,22 +253,29 @@ class LinearTracker(HttpTracker[Node]):
 
     async def _team_with(self, states: Collection[str]) -> Team:
         """Return the team, asked for anew where a state is not known. Raises TrackerError."""
-        team, missing = None, list(states)
+        team, own = None, self._added.own(states)
+        missing = own
         if self._team is not None and trio.current_time() - self._team[1] < TEAM_LIFE:
             team = self._team[0]
-            missing = team.missing(states)
-        if team is None or len(missing) == len(states) or missing not in ([], self._logged_missing):
+            missing = team.missing(own)
+        if (
+            team is None
+            or 0 < len(missing) == len(own)
+            or missing not in ([], self._logged_missing)
+            or self._added.in_both(team.state_names)
+        ):
             team = await self._found_team()
-            missing = team.missing(states)
-        if len(missing) == len(states):
+            missing = team.missing(own)
+        team.check_labels(self._added)
+        if 0 < len(missing) == len(own):
             raise TrackerError(
                 TrackerErrorKind.INVALID,
                 f"team {team.key} of Linear has none of the states {', '.join(missing)};"
-                f" it has {team.state_names}",
+                f" it has {team.states_text}",
             )
         if missing and missing != self._logged_missing:
             log.warning(
-                "tracker.states_missing", team=team.key, missing=missing, known=team.state_names
+                "tracker.states_missing", team=team.key, missing=missing, known=team.states_text
             )
         self._logged_missing = missing
         return team

@@ -109,6 +109,13 @@ _OPERATIONS = (
         query=frozenset({"fields", "expand", "properties", "updateHistory"}),
     ),
     Operation(
+        "PUT",
+        "/issue/[^/]+",
+        {204: None, 400: _ERRORS, 403: _ERRORS, 404: _ERRORS},
+        body={"update": {"labels": [{"add?": str, "remove?": str}]}},
+        query=frozenset({"notifyUsers"}),
+    ),
+    Operation(
         "GET",
         "/issue/[^/]+/transitions",
         {

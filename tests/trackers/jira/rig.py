@@ -8,8 +8,10 @@ from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
+from msgspec.structs import replace
+
 from sortie.model import Issue
-from sortie.testing.tracker import OpenRig, Rig, context_of
+from sortie.testing.tracker import STATES, OpenRig, Rig, context_of
 from sortie.trackers import Tracker
 from sortie.trackers.http.changes import SWEEP
 from sortie.trackers.jira import ADAPTER
@@ -18,7 +20,7 @@ from sortie.trackers.jira.tracker import JiraTracker
 from sortie.trackers.jira.tracker import opened as opened_tracker
 from tests.trackers.jira.contracts import CloudContract, DataCenterContract
 from tests.trackers.jira.server import API_KEY, PAT, Comment, JiraService, Record
-from tests.trackers.server.aliases import AliasedTracker, Aliases
+from tests.trackers.server.aliases import AliasedTracker, Aliases, labelled
 from tests.trackers.server.faults import Reset
 from tests.trackers.server.people import CrowdRig
 from tests.trackers.server.serving import TestServer, serving
@@ -34,11 +36,19 @@ class JiraRig(CrowdRig):
     tells_edits = True
     keeps = frozenset({"priority", "assignee", "issue_type", "parent", "updated_at"})
 
-    def __init__(self, service: JiraService, server: TestServer, tracker: Tracker) -> None:
+    def __init__(
+        self,
+        service: JiraService,
+        server: TestServer,
+        tracker: Tracker,
+        label_states: tuple[str, ...] = (),
+    ) -> None:
         self._service = service
         self.crowd = service.crowd
         self._server = server
-        self._aliases = Aliases(untold=frozenset({"url"}))  # it says itself where that is
+        self._aliases = Aliases(
+            untold=frozenset({"url"}), label_states=label_states
+        )  # it says where
         self._numbers: dict[str, int] = {}
         self._edition = Cloud() if service.cloud else DataCenter()
         self.tracker = AliasedTracker(tracker, self._aliases)
@@ -49,15 +59,16 @@ class JiraRig(CrowdRig):
 
     def put(self, issue: Issue) -> None:
         number = self._number(issue.identifier)
+        status, labels = labelled(issue, self._aliases.label_states)
         self._aliases.name(issue, str(10000 + number), f"PROJ-{number}")
         self._service.issues.pop(10000 + number, None)
         record = self._service.put(
             number,
             summary=issue.title,
             description=self._edition.write_text(issue.description),
-            status=issue.state,
+            status=status,
             priority=PRIORITIES.get(issue.priority or 0),
-            labels=list(issue.labels),
+            labels=labels,
             creator=issue.author,
             assignee=issue.assignee,
             issue_type=issue.issue_type,
@@ -96,7 +107,10 @@ class JiraRig(CrowdRig):
 
     def lose_answer(self, change: str) -> None:
         path = {"move": "transitions$", "comment": "comment$"}[change]
-        self._server.inject(Reset(performed=True), method="POST", path=path)
+        if change == "move" and self._aliases.label_states:
+            self._server.inject(Reset(performed=True), method="PUT", path="/issue/[0-9]+$")
+        else:
+            self._server.inject(Reset(performed=True), method="POST", path=path)
 
     def recover(self) -> None:
         self._service.down, self._service.limited = False, None
@@ -115,9 +129,14 @@ class JiraRig(CrowdRig):
         return self._service.issues[self._id(issue_id)]
 
 
-def service_of_suite(*, cloud: bool) -> JiraService:
-    """Return a service with the statuses of the suite."""
-    working = ("Todo", "In Progress", "Review", "Ready", "Check")
+LABEL_STATES = ("Check", "Review")
+"""States of the suite that Jira has no status for in its variant with labels."""
+
+
+def service_of_suite(*, cloud: bool, label_states: tuple[str, ...] = ()) -> JiraService:
+    """Return a service with the statuses of the suite, but for those that are labels."""
+    every = ("Todo", "In Progress", "Review", "Ready", "Check")
+    working = [name for name in every if name not in label_states]
     finished = ("Done", "Dropped", "Shipped")
     statuses = {**dict.fromkeys(working, "new"), **dict.fromkeys(finished, "done")}
     return JiraService(cloud=cloud, statuses=statuses)
@@ -151,14 +170,19 @@ async def opened(
 
 
 @asynccontextmanager
-async def _rig(directory: Path, *, cloud: bool) -> AsyncIterator[Rig]:
-    service = service_of_suite(cloud=cloud)
+async def _rig(
+    directory: Path, *, cloud: bool, label_states: tuple[str, ...] = ()
+) -> AsyncIterator[Rig]:
+    service = service_of_suite(cloud=cloud, label_states=label_states)
+    states = replace(STATES, labels=label_states)
     with serving(service, contract_of(service)) as server:
-        async with opened(server, directory) as tracker:
-            yield JiraRig(service, server, tracker)
+        async with opened(server, directory, states=states) as tracker:
+            yield JiraRig(service, server, tracker, label_states)
 
 
 RIGS: Mapping[str, OpenRig] = {
     "cloud": partial(_rig, cloud=True),
     "data-center": partial(_rig, cloud=False),
+    "cloud-labels": partial(_rig, cloud=True, label_states=LABEL_STATES),
+    "data-center-labels": partial(_rig, cloud=False, label_states=LABEL_STATES),
 }

@@ -83,8 +83,10 @@ class JiraService:
     ``lagging``: the index stays as it is. ``page_limit``: issues of a page at most. ``anonymous``:
     the key is dead, which an open Jira does not say but for "who am I". ``statuses_checked``: a
     search for an unknown status is refused, and finds nothing otherwise. ``may_transition``: or
-    the list of transitions is empty. ``tells_properties``: lists hold properties where asked.
-    ``newest_first``: the order asked for is kept. ``sees``: called before each search page.
+    the list of transitions is empty. ``may_edit``: or no label is changed.
+    ``has_labels_on_screen``: or who edits an issue knows no field of labels.
+    ``tells_properties``: lists hold properties where asked. ``newest_first``: the order asked for
+    is kept. ``sees``: called before each search page.
     """
 
     cloud: bool = True
@@ -98,6 +100,8 @@ class JiraService:
     statuses_checked: bool = True
     missing_ids_refused: bool = True
     may_transition: bool = True
+    may_edit: bool = True
+    has_labels_on_screen: bool = True
     tells_properties: bool = True
     newest_first: bool = True
     tells_last: bool = True
@@ -302,14 +306,18 @@ class JiraService:
         return {"id": str(len(name)), "name": name, "statusCategory": {"id": 2, "key": category}}
 
     def _permissions(self, request: Received) -> Reply:
-        asked = (request.query.get("permissions") or "TRANSITION_ISSUES,ADD_COMMENTS").split(",")
+        every = "TRANSITION_ISSUES,ADD_COMMENTS,EDIT_ISSUES"
+        asked = (request.query.get("permissions") or every).split(",")
         return Reply(
             body={
                 "permissions": {
                     key: {
                         "key": key,
                         "name": key.title(),
-                        "havePermission": key != "TRANSITION_ISSUES" or self.may_transition,
+                        "havePermission": {
+                            "TRANSITION_ISSUES": self.may_transition,
+                            "EDIT_ISSUES": self.may_edit,
+                        }.get(key, True),
                     }
                     for key in asked
                 }
@@ -364,11 +372,16 @@ class JiraService:
         def labels(record: Any, operator: str, value: str) -> bool:
             return (value in record["labels"]) is (operator == "=")
 
+        def category(record: Any, operator: str, value: str) -> bool:
+            found = self._status(record["status"])["statusCategory"]["key"]
+            return _equal(operator, found, value.casefold())
+
         def summary(record: Any, operator: str, value: str) -> bool:
             return value in (record["summary"] or "")
 
         return {
             "status": status,
+            "statuscategory": category,
             "project": project,
             "id": issue_id,
             "updated": updated,
@@ -447,6 +460,8 @@ class JiraService:
                 if request.query.get("expand") == "changelog":
                     item["changelog"] = {"histories": self._histories(record)}
                 return Reply(body=item)
+            case ("PUT",):
+                return self._edited(record, request.json)
             case "GET", "changelog" if self.cloud:
                 start, past = int(request.query.get("startAt", 0)), self._histories(record)
                 body = {
@@ -466,6 +481,28 @@ class JiraService:
             case "POST", "comment":
                 return self._comment(record, request.json)
         return Reply(status=404, body=_errors("No such route."), sound=False)
+
+    def _edited(self, record: Record, body: Json) -> Reply:
+        """Change labels, which is all that is edited here."""
+        if not self.may_edit:
+            return Reply(status=403, body=_errors("You do not have permission to edit issues."))
+        if not self.has_labels_on_screen:
+            told = "Field 'labels' cannot be set. It is not on the appropriate screen, or unknown."
+            return Reply(status=400, body={"errorMessages": [], "errors": {"labels": told}})
+        assert set(body) == {"update"}
+        assert set(body["update"]) == {"labels"}
+        labels = list(record.labels)
+        for change in body["update"]["labels"]:
+            ((what, label),) = change.items()
+            if any(map(str.isspace, label)):
+                told = f"The label '{label}' contains spaces which is invalid."
+                return Reply(status=400, body={"errorMessages": [], "errors": {"labels": told}})
+            labels = [each for each in labels if each != label]
+            if what == "add":
+                labels.append(label)
+        record.labels, record.updated = labels, self.now()
+        self._noted(record)
+        return Reply(status=204)
 
     def _item(self, record: Record, fields: Iterable[str]) -> Json:
         every = {

@@ -23,6 +23,7 @@ tracker:
   query_filter: {query_filter}
   active_states: [To Do]
   handoff_state: Review
+  label_states: {labels}
 jira: {block}
 kiro: {{trust_all_tools: true}}
 ---
@@ -34,6 +35,7 @@ GOOD = {
     "project": "PROJ",
     "api_key": "me@example.org:$JIRA_TOKEN",
     "query_filter": "labels = agent",
+    "labels": "[]",
     "block": "{}",
 }
 
@@ -59,6 +61,7 @@ def found(tmp_path: Path, **changes: str) -> list[str]:
         {"endpoint": "https://jira.example.org/jira", "api_key": "$JIRA_TOKEN"},
         {"endpoint": "http://127.0.0.1:8080", "api_key": "$JIRA_TOKEN"},
         {"query_filter": "'(labels = \"a) OR (b\") OR assignee = currentUser()'"},
+        {"labels": "[to-build, prüfen]"},
         {"block": "{priorities: {Urgent: 1}, blocked_by: waits for, deployment: cloud}"},
     ],
 )
@@ -114,10 +117,17 @@ BAD: dict[str, tuple[dict[str, str], list[str]]] = {
             "not open; remove the ')'"
         ],
     ),
+    "a label with a blank": (
+        {"labels": "[check, to build]"},
+        [
+            '10:25: tracker.label_states[1]: "to build" can be no label of Jira, '
+            "which has no blanks and 255 characters at most"
+        ],
+    ),
     "a word that is none": (
         {"block": "{deployment: server}"},
         [
-            '10:20: jira.deployment: needs auto, cloud or data-center, not the text "server"',
+            '11:20: jira.deployment: needs auto, cloud or data-center, not the text "server"',
         ],
     ),
 }

@@ -27,6 +27,8 @@ def _holds(item: Item | None, key: str, condition: Any) -> bool:
         case "labels":
             return _list_holds(item["label_list"] if item else [], condition)
         case "team" | "state" | "assignee" | "project":
+            if "null" in condition:
+                return item is not None and (item[key] is None) is condition["null"]
             return matches(item[key] if item else None, condition)
         case "hasBlockedByRelations":
             blocked = any(r["type"] == "blocks" for r in item["inverse"]) if item else False

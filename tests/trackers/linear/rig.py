@@ -9,24 +9,32 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from sortie.model import Issue
+from sortie.testing import tracker as tracker_suite
 from sortie.testing.tracker import OpenRig, Rig, context_of
 from sortie.trackers import Tracker
 from sortie.trackers.linear import ADAPTER
 from tests.trackers.linear.schema import GraphQLContract, schema
-from tests.trackers.linear.service import API_KEY, LinearService, a_user
-from tests.trackers.server.aliases import AliasedTracker, Aliases
+from tests.trackers.linear.service import API_KEY, STATES, LinearService, a_user
+from tests.trackers.server.aliases import AliasedTracker, Aliases, labelled
 from tests.trackers.server.faults import Reset
 from tests.trackers.server.people import CrowdRig
 from tests.trackers.server.serving import TestServer, serving
 
 
 @contextmanager
-def linear(certificate: Path | None = None) -> Iterator[tuple[LinearService, TestServer]]:
-    """Run a Linear with one team, ENG, whose exchanges are held to its schema."""
+def linear(
+    certificate: Path | None = None, label_states: tuple[str, ...] = ()
+) -> Iterator[tuple[LinearService, TestServer]]:
+    """Run a Linear with one team, ENG, whose exchanges are held to its schema.
+
+    It has no states of its own that are labels.
+    """
     schema()  # parsed here, as that may take longer on a busy machine than a request may
     service = LinearService()
-    service.add_team("ENG")
+    service.add_team("ENG", [state for state in STATES if state[0] not in label_states])
     with serving(service, GraphQLContract(), certificate) as server:
         service.clock = server.now
         yield service, server
@@ -55,25 +63,32 @@ class LinearRig(CrowdRig):
     tells_edits = True
     keeps = frozenset({"priority", "url", "assignee", "branch_name", "parent", "updated_at"})
 
-    def __init__(self, service: LinearService, server: TestServer, tracker: Tracker) -> None:
+    def __init__(
+        self,
+        service: LinearService,
+        server: TestServer,
+        tracker: Tracker,
+        label_states: tuple[str, ...] = (),
+    ) -> None:
         self._service = service
         self.crowd = service.crowd
         self._server = server
-        self._aliases = Aliases()
+        self._aliases = Aliases(label_states=label_states)
         self.tracker = AliasedTracker(tracker, self._aliases)
 
     def put(self, issue: Issue) -> None:
         service = self._service
+        state, labels = labelled(issue, self._aliases.label_states)
         linear_id = self._aliases.ids.get(issue.id) or str(uuid.uuid4())
         node = service.put(
             linear_id,
             title=issue.title,
             description=issue.description or None,
-            state=issue.state,
+            state=state,
             priority=float(issue.priority or 0),
             url=issue.url or "",
             branchName=issue.branch_name or "",
-            labels=issue.labels,
+            labels=labels,
             creator=issue.author and a_user(issue.author),
             assignee=issue.assignee and {"name": issue.assignee, "displayName": issue.assignee},
             parent=self._hidden(issue.parent) if issue.parent else None,
@@ -128,15 +143,26 @@ def _text(time: datetime | None) -> str:
     return time.isoformat().replace("+00:00", "Z")
 
 
-def _rig(block: Mapping[str, Any]) -> OpenRig:
+LABEL_STATES = ("Check", "In Progress", "Review")
+"""States of the suite that the team does not have in the variant with labels."""
+
+
+def _rig(block: Mapping[str, Any], label_states: tuple[str, ...] = ()) -> OpenRig:
     @asynccontextmanager
     async def rig(_directory: Path) -> AsyncIterator[Rig]:
-        with linear() as (service, server):
-            async with opened(server, block) as tracker:
-                yield LinearRig(service, server, tracker)
+        states = replace(tracker_suite.STATES, labels=label_states)
+        with linear(label_states=label_states) as (service, server):
+            for name in label_states:
+                service.label(name)
+            async with opened(server, block, states=states) as tracker:
+                yield LinearRig(service, server, tracker, label_states)
 
     return rig
 
 
-RIGS: Mapping[str, OpenRig] = {"pages": _rig({"page_size": 7}), "team": _rig({})}
-"""Small pages, and those of the default."""
+RIGS: Mapping[str, OpenRig] = {
+    "pages": _rig({"page_size": 7}),
+    "team": _rig({}),
+    "labels": _rig({}, LABEL_STATES),
+}
+"""Small pages, those of the default, and some states that are labels."""

@@ -57,7 +57,7 @@ class LinearService:
 
     ``down``: 503 to all. ``retry_after``: every request is limited, for so many seconds.
     ``stuck``: every page is the first. ``scopes``: what the key may do. ``hidden_teams``: keys of
-    teams that it may not see.
+    teams that it may not see. ``may_make_labels``: whether it may.
     ``operations`` are the names of the documents that were sent.
     """
 
@@ -70,6 +70,7 @@ class LinearService:
     repeats: str = "error"  # "error", "same"
     counts_asked: bool = False
     error_status: int = 200
+    may_make_labels: bool = True
     requests_left: int = 5000
     points_left: int = 3_000_000
     dead: bool = False
@@ -78,6 +79,7 @@ class LinearService:
     teams: dict[str, Node] = field(default_factory=dict)
     issues: dict[str, Node] = field(default_factory=dict)
     comments: dict[str, Node] = field(default_factory=dict)
+    labels: list[Node] = field(default_factory=list)
     points: list[float] = field(default_factory=list)
     _number: int = 0
 
@@ -113,10 +115,25 @@ class LinearService:
             fields["state"] = self.state(fields["state"], issue["team"]["key"])
         if "labels" in fields:
             names = fields.pop("labels")
-            fields["label_list"] = [{"id": str(uuid.uuid4()), "name": name} for name in names]
+            fields["label_list"] = [self.label(name) for name in names]
         issue.update(fields)
         self.issues[issue["id"]] = issue
         return issue
+
+    def label(self, name: str, team: str | None = None, **fields: Any) -> Node:
+        """Return the label of that name of the workspace or a team, which is made if missing."""
+        of_team = None if team is None else self.teams[team]
+        for label in self.labels:
+            if label["name"] == name and label["team"] is of_team and not fields:
+                return label
+        plain = {"id": str(uuid.uuid4()), "isGroup": False, "retiredAt": None}
+        label = {**plain, "name": name, "team": of_team, **fields}
+        self.labels.append(label)
+        return label
+
+    def labels_of(self, issue_id: str) -> list[str]:
+        """Return the names of an issue's labels."""
+        return [label["name"] for label in self.issues[issue_id]["label_list"]]
 
     def move(self, issue_id: str, team: str) -> None:
         """Move an issue to another team: its id stays, its identifier does not."""
@@ -304,6 +321,7 @@ class _Queries:
         return {
             "issues": self.issues,
             "users": self.users,
+            "issueLabels": self.labels,
             "teams": self.teams,
             "comments": self.comments,
             "viewer": self._service.viewer,
@@ -341,6 +359,9 @@ class _Queries:
         found = [a_user(name) for name in crowd.rights]
         return _page([user for user in found if user["email"] == asked], args)
 
+    def labels(self, info: Any, **args: Any) -> Node:
+        return _page([label for label in self._service.labels if _passes(label, args)], args)
+
     def teams(self, info: Any, **args: Any) -> Node:
         shown = [t for k, t in self._service.teams.items() if k not in self._service.hidden_teams]
         return _page([team for team in shown if _passes(team, args)], args)
@@ -356,19 +377,52 @@ class _Mutations:
         self._service = service
 
     def fields(self) -> dict[str, Any]:
-        return {"issueUpdate": self.update, "commentCreate": self.comment}
+        return {
+            "issueUpdate": self.update,
+            "commentCreate": self.comment,
+            "issueLabelCreate": self.label,
+        }
 
     def update(self, info: Any, id: str, input: Mapping[str, Any]) -> Node:  # noqa: A002
         self._need("write")
         issue = self._issue(id)
-        if set(input) != {"stateId"}:
-            raise AssertionError(f"the test server changes no {sorted(input)}")
+        if unknown := set(input) - {"stateId", "addedLabelIds", "removedLabelIds"}:
+            raise AssertionError(f"the test server changes no {sorted(unknown)}")
         states = {state["id"]: state for state in issue["team"]["state_list"]}
-        if input["stateId"] not in states:
-            raise Refused("Argument Validation Error", "invalid input", "INPUT_ERROR")
-        name = states[input["stateId"]]["name"]
-        self._service.put(issue["id"], state=name, moves=[*issue["moves"], name])
+        changes: Node = {"label_list": self._labels_after(issue, input)}
+        if "stateId" in input:
+            if input["stateId"] not in states:
+                raise Refused("Argument Validation Error", "invalid input", "INPUT_ERROR")
+            name = states[input["stateId"]]["name"]
+            changes |= {"state": name, "moves": [*issue["moves"], name]}
+        self._service.put(issue["id"], **changes)
         return {"success": True, "issue": issue, "lastSyncId": 1.0}
+
+    def _labels_after(self, issue: Node, input: Mapping[str, Any]) -> list[Node]:  # noqa: A002
+        removed = input.get("removedLabelIds", [])
+        left = [label for label in issue["label_list"] if label["id"] not in removed]
+        usable = {
+            label["id"]: label
+            for label in self._service.labels
+            if label["team"] in (None, issue["team"]) and not label["isGroup"]
+        }
+        for label_id in input.get("addedLabelIds", []):
+            if label_id not in usable or label_id in [label["id"] for label in left]:
+                raise Refused("Incorrect label", "invalid input", "INPUT_ERROR")
+            left.append(usable[label_id])
+        return left
+
+    def label(self, info: Any, input: Mapping[str, Any]) -> Node:  # noqa: A002
+        self._need("write")
+        if not self._service.may_make_labels:
+            raise Refused("You may not create labels", "forbidden", "FORBIDDEN")
+        team = next(t for t in self._service.teams.values() if t["id"] == input["teamId"])
+        for label in self._service.labels:
+            alike = label["name"].lower() == input["name"].lower()
+            if alike and label["team"] in (None, team):
+                raise Refused("Duplicate label name", "invalid input", "INPUT_ERROR")
+        made = self._service.label(input["name"], team["key"], id=input["id"])
+        return {"success": True, "issueLabel": made, "lastSyncId": 1.0}
 
     def comment(self, info: Any, input: Mapping[str, Any]) -> Node:  # noqa: A002
         self._need("comments:create")

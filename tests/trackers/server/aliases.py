@@ -26,11 +26,14 @@ class Aliases:
     """Which issue of the suite is which of the tracker's, by id and by identifier.
 
     ``untold`` are fields that the tracker fills in whatever the suite says; they are left out.
+    ``label_states`` are those states of the suite that are labels in this tracker; it is told of
+    them, and the suite is not told of these labels.
     """
 
     ids: dict[str, str] = field(default_factory=dict)  # the suite's to the tracker's
     identifiers: dict[str, str] = field(default_factory=dict)
     untold: frozenset[str] = frozenset()
+    label_states: tuple[str, ...] = ()
 
     def name(self, issue: Issue, issue_id: str, identifier: str) -> None:
         """Note what an issue of the suite is called by the tracker."""
@@ -53,6 +56,7 @@ class Aliases:
             replace(issue, **left_out),
             id=self.our_id(issue.id),
             identifier=_found(self.identifiers, issue.identifier),
+            labels=tuple(label for label in issue.labels if label not in self.label_states),
             parent=issue.parent and _found(self.identifiers, issue.parent),
             blocked_by=tuple(map(self._our_blocker, issue.blocked_by)),
         )
@@ -67,6 +71,13 @@ class Aliases:
             identifier=_found(self.identifiers, blocker.identifier),
             id=blocker.id and self.our_id(blocker.id),
         )
+
+
+def labelled(issue: Issue, label_states: Collection[str]) -> tuple[str, list[str]]:
+    """Return the tracker's own state of an issue of the suite, and all its labels."""
+    if issue.state in label_states:
+        return "Todo", [*issue.labels, issue.state]
+    return issue.state, list(issue.labels)
 
 
 def _found(names: dict[str, str], theirs: str) -> str:
@@ -134,7 +145,7 @@ class AliasedTracker(Tracker):
 
     def configure(self, states: TrackerStates) -> None:
         """See Tracker."""
-        self._tracker.configure(states)
+        self._tracker.configure(replace(states, labels=self._aliases.label_states))
 
     def overview(self) -> Overview:
         """See Tracker."""
