@@ -93,8 +93,8 @@ def adapter_findings(tracker: TrackerSettings, schema: TrackerSchema) -> Iterato
         yield Finding(path=("tracker", "required_labels"), message=message)
     if tracker.label_states and not schema.has_label_states:
         message = (
-            f"is not for {subject}, but for one with few states of its own beside its labels; "
-            "remove it, and name the states where they are used"
+            f"means nothing to {subject}: only a tracker with few states of its own keeps others "
+            "as labels; remove it, and name the states where they are used"
         )
         yield Finding(path=_LABELS, message=message)
 

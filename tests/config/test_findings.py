@@ -366,9 +366,9 @@ hub: {columns: 4}
         (
             "  project: p\n  api_key: $KEY\n  label_states: [build]\n",
             [
-                "W:8:3: tracker.label_states: is not for the hub tracker, but for one with few "
-                "states of its own beside its labels; remove it, and name the states where they "
-                "are used"
+                "W:8:3: tracker.label_states: means nothing to the hub tracker: only a tracker "
+                "with few states of its own keeps others as labels; remove it, and name the "
+                "states where they are used"
             ],
         ),
     ],

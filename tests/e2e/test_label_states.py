@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 from collections.abc import Iterator
 from typing import Any
@@ -13,6 +14,8 @@ from tests.e2e.conftest import Start
 from tests.e2e.place import PATIENCE, Place
 from tests.trackers.jira.rig import contract_of
 from tests.trackers.jira.server import API_KEY, JiraService
+from tests.trackers.server.exchange import Received
+from tests.trackers.server.faults import Reset
 from tests.trackers.server.serving import TestServer, serving
 
 FRONT = """\
@@ -73,6 +76,48 @@ def server(service: JiraService) -> Iterator[TestServer]:
     with serving(service, contract_of(service)) as running:
         service.now = running.now
         yield running
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("performed", [False, True])
+@pytest.mark.parametrize(
+    ("method", "path"), [("GET", "/transitions$"), ("POST", "/transitions$"), ("PUT", "/10001$")]
+)
+async def test_a_kill_at_a_request_of_a_handoff_leaves_one_state(
+    place: Place,
+    service: JiraService,
+    server: TestServer,
+    start: Start,
+    method: str,
+    path: str,
+    performed: bool,
+) -> None:
+    """From a label to a status there are two changes: killed at each, performed or not, the next
+    daemon makes what is left of the move and begins no other run."""
+    place.write_text(FRONT.format(url=server.url))
+    issue = service.put(1, labels=["check", "bug"])
+    key: dict[str, Any] = {"JIRA_KEY": API_KEY}
+
+    def kill_at(request: Received) -> None:
+        if request.method == method and re.search(path, request.path):
+            server.before = lambda _request: None
+            server.inject(Reset(performed=performed))
+            daemon.signal(signal.SIGKILL)
+            daemon.process._proc.wait()  # so that it does nothing more once it is answered
+
+    async with start(**key) as daemon:
+        server.before = kill_at
+        assert await daemon.exit_code() == -signal.SIGKILL
+    async with start(**key) as daemon:
+        with trio.fail_after(PATIENCE):
+            while issue.labels != ["bug"] or issue.status != "Review":
+                await trio.sleep(0.05)
+        await daemon.ready()
+    rows = await place.history()
+
+    changes = {"POST": server.count("POST", "/transitions$"), "PUT": server.count("PUT", "")}
+    assert changes == {"POST": 1, "PUT": 1} | ({method: 2 - performed} if method in changes else {})
+    assert [row["status"] for row in rows] == ["succeeded"]
 
 
 async def test_an_issue_goes_through_stages_that_are_labels(

@@ -15,7 +15,14 @@ from tests.e2e.trackers.worlds import VARIABLE, WORLDS, TrackerWorld
 Environ = dict[str, Any]
 
 
-@pytest.fixture(params=WORLDS)
+PARAMS = [
+    pytest.param(name, marks=pytest.mark.full if name.endswith("-labels") else ())
+    for name in WORLDS
+]
+"""What a variant adds is tried by a test of its own, too."""
+
+
+@pytest.fixture(params=PARAMS)
 async def world(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[TrackerWorld]:
     """Each tracker over HTTP that there is."""
     async with WORLDS[request.param](tmp_path) as opened:

@@ -8,11 +8,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from sortie.model import Issue, IssueId
-from sortie.testing.tracker import Rig, context_of, make_issue
+from sortie.testing.tracker import STATES, Rig, context_of, make_issue
 from sortie.trackers import TrackerAdapter
 from sortie.trackers.github import ADAPTER as GITHUB
 from sortie.trackers.github.tracker import GitHubTracker
@@ -36,7 +39,7 @@ class TrackerWorld:
     """A tracker's service, and the world's hands on it.
 
     ``keys`` are those of ``tracker``, with the token itself. ``hide`` has the token see nothing,
-    or all again.
+    or all again. ``label_states`` are those that are labels in it.
     """
 
     rig: Rig
@@ -44,6 +47,7 @@ class TrackerWorld:
     keys: Mapping[str, Any]
     hide: Callable[[bool], object]
     block: Mapping[str, Any] = field(default_factory=dict)
+    label_states: tuple[str, ...] = ()
 
     @property
     def token(self) -> str:
@@ -60,6 +64,7 @@ class TrackerWorld:
             "terminal_states": list(TERMINAL),
             "in_progress_state": "In Progress",
             "handoff_state": HANDOFF,
+            "label_states": list(self.label_states),
         }
 
     def put(self, name: str, directives: str = "", **changes: Any) -> str:
@@ -123,28 +128,34 @@ async def _github(directory: Path) -> AsyncIterator[TrackerWorld]:
 
 
 @asynccontextmanager
-async def _jira(directory: Path) -> AsyncIterator[TrackerWorld]:
-    service = jira.service_of_suite(cloud=True)
+async def _jira(directory: Path, label_states: tuple[str, ...] = ()) -> AsyncIterator[TrackerWorld]:
+    service = jira.service_of_suite(cloud=True, label_states=label_states)
+    states = replace(STATES, labels=label_states)
     with serving(service, jira.contract_of(service)) as server:
         keys = {"endpoint": server.url, "project": "PROJ", "api_key": JIRA_TOKEN}
-        async with jira.opened(server, directory) as tracker:
+        async with jira.opened(server, directory, states=states) as tracker:
             yield TrackerWorld(
-                rig=jira.JiraRig(service, server, tracker),
+                rig=jira.JiraRig(service, server, tracker, label_states),
                 server=server,
                 keys={"kind": "jira", **keys},
                 hide=lambda hidden: setattr(service, "anonymous", hidden),
+                label_states=label_states,
             )
 
 
 @asynccontextmanager
-async def _linear(_directory: Path) -> AsyncIterator[TrackerWorld]:
-    with linear.linear() as (service, server):
-        async with linear.opened(server) as tracker:
+async def _linear(
+    _directory: Path, label_states: tuple[str, ...] = ()
+) -> AsyncIterator[TrackerWorld]:
+    states = replace(STATES, labels=label_states)
+    with linear.linear(label_states=label_states) as (service, server):
+        async with linear.opened(server, states=states) as tracker:
             yield TrackerWorld(
-                rig=linear.LinearRig(service, server, tracker),
+                rig=linear.LinearRig(service, server, tracker, label_states),
                 server=server,
                 keys={"kind": "linear", **linear.keys_of(server)},
                 hide=lambda hidden: setattr(service, "dead", hidden),
+                label_states=label_states,
             )
 
 
@@ -153,4 +164,6 @@ WORLDS: Mapping[str, Open] = {
     "gitlab": _gitlab,
     "jira": _jira,
     "linear": _linear,
+    "jira-labels": partial(_jira, label_states=jira.LABEL_STATES),
+    "linear-labels": partial(_linear, label_states=linear.LABEL_STATES),
 }
