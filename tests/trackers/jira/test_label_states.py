@@ -69,6 +69,8 @@ async def test_an_issue_is_listed_by_its_label_and_not_by_its_status(
     jira.service.put(7, status="In Progress")
 
     assert await listed(tracker, "build") == {"PROJ-2": "build", "PROJ-3": "build"}
+    known = {issue.identifier for issue in tracker.overview().issues}
+    assert known == {"PROJ-2", "PROJ-3", "PROJ-6"}  # what is over is not even asked for
     assert await listed(tracker, "Todo") == {"PROJ-1": "Todo"}
     every = {"PROJ-1": "Todo", "PROJ-2": "build", "PROJ-3": "build", "PROJ-6": "check"}
     assert await listed(tracker, *STATES.active) == every
@@ -111,6 +113,16 @@ async def test_a_move_between_labels_is_one_edit(jira: Jira, tracker: JiraTracke
     edits = [r.json for r in jira.server.asked if r.method == "PUT"]
     assert edits == [{"update": {"labels": [{"add": "check"}, {"remove": "BUILD"}]}}]
     assert jira.server.count("POST", MOVE) == 0
+
+
+async def test_a_label_that_is_there_gets_no_twin(jira: Jira, tracker: JiraTracker) -> None:
+    """A person has put two on an issue; the one that is meant stays as it is spelled."""
+    jira.service.put(1, labels=["BUILD", "check"])
+    issue = await read(tracker)
+
+    moved = await tracker.transition(issue, "build")
+
+    assert (issue.state, moved.state, stands(jira)) == ("check", "build", ("Todo", ["BUILD"]))
 
 
 async def test_a_move_to_a_status_takes_the_label_off_at_last(

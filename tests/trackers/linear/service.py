@@ -404,7 +404,9 @@ class _Mutations:
         usable = {
             label["id"]: label
             for label in self._service.labels
-            if label["team"] in (None, issue["team"]) and not label["isGroup"]
+            if label["team"] in (None, issue["team"])
+            and not label["isGroup"]
+            and label["retiredAt"] is None
         }
         for label_id in input.get("addedLabelIds", []):
             if label_id not in usable or label_id in [label["id"] for label in left]:

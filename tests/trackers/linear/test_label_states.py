@@ -62,6 +62,8 @@ async def test_an_issue_is_listed_by_its_label_and_not_by_its_own_state(
     service.put(state="In Progress")
 
     assert await listed(tracker, "to build") == {"ENG-2": "to build", "ENG-3": "to build"}
+    known = {issue.identifier for issue in tracker.overview().issues}
+    assert known == {"ENG-2", "ENG-3", "ENG-6"}  # what is over is not even asked for
     assert await listed(tracker, "Todo") == {"ENG-1": "Todo"}
     every = {"ENG-1": "Todo", "ENG-2": "to build", "ENG-3": "to build", "ENG-6": "verify"}
     assert await listed(tracker, *STATES.active) == every
@@ -113,8 +115,8 @@ async def test_the_teams_own_label_goes_before_one_of_the_workspace(
     """A retired one, and that of another team, are none."""
     service.add_team("OPS")
     service.label("verify", team="OPS")
-    service.label("verify", retiredAt=service.now())
     service.label("verify")
+    service.label("verify", team="ENG", retiredAt=service.now())
     ours = service.label("Verify", team="ENG")
     issue = await read(tracker, service.put())
 
