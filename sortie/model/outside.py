@@ -26,10 +26,15 @@ _COMMENT = re.compile(r"<!--.*?(?:--!?>|\Z)", re.DOTALL)
 
 def cleaned(text: str) -> str:
     """Return a text as people see it, with line feeds as line ends."""
-    text = _UNSEEN.sub("", _ESCAPES.sub("", _LINE_ENDS.sub("\n", text)))
+    text = printed(text)
     while (shorter := _COMMENT.sub("", text)) != text:
         text = shorter
     return text
+
+
+def printed(text: str) -> str:
+    """Return what a program printed as a terminal shows it: comments of HTML are seen there."""
+    return _UNSEEN.sub("", _ESCAPES.sub("", _LINE_ENDS.sub("\n", text)))
 
 
 def on_one_line(text: str) -> str:
@@ -61,6 +66,12 @@ class OutsideText(str):
 
 class OutsideLine(OutsideText):
     """A short text of strangers on one line: a title, a name, a label."""
+
+    __slots__ = ()
+
+
+class OutsideLog(OutsideText):
+    """What a program printed, which may quote any file."""
 
     __slots__ = ()
 

@@ -26,12 +26,13 @@ from sortie.model.reviews import ReviewVerdict, SelfReview
 from sortie.scheduler import events as ev
 from sortie.worker.context import Assignment, RemoteRepository, RunContext, RunReporter
 from sortie.worker.environment import RunEnvironment
-from sortie.worker.faults import about_push, about_review
+from sortie.worker.faults import WorkFault, about_push, about_review
 from sortie.worker.outcome import Abandoned, delivery_needed
 from sortie.worker.proof import WorkProof
 from sortie.worker.proposal import Words, proposal_of, proposed, verified
 from sortie.worker.self_review import SelfReviewer
 from sortie.worker.work_record import WorkRecord
+from sortie.workflow.fences import Fence
 from sortie.workflow.prompts import Checkout
 from sortie.workspaces import Workspace
 from sortie.workspaces.git_values import Moved, Standing
@@ -163,7 +164,7 @@ class RunDelivery:
             return self._context.settings.tracker.handoff_state is not None
         return finish in (Finish.DONE, Finish.REVIEW, Finish.LEFT_ACTIVE)
 
-    async def _prove(self, work: WorkRecord, issue: Issue) -> str | None:
+    async def _prove(self, work: WorkRecord, issue: Issue) -> WorkFault | None:
         """Return what the agent has to mend before its work is judged, None for nothing."""
         if work.delivery.stage in _PROVEN:
             return None
@@ -181,7 +182,7 @@ class RunDelivery:
                 self.review_rounds += 1
                 self._sent_back_with = review.commit
                 await work.record(Stage.DROPPED)
-                return about_review(review)
+                return self._prompt(about_review(review))
         env = self._environment.for_git()
         diff = await self.repository.diff(work.delivery.head, env, DIFF_LIMIT)
         await work.record(Stage.PROVEN, self._context.redact(diff))
@@ -223,7 +224,7 @@ class RunDelivery:
         self._reporter.tell(ev.IssueMoved(self._job.run_id, moved, by_us=True))
         return Finished(finish=Finish.LEFT_ACTIVE, reason=end.reason)
 
-    async def _push(self, work: WorkRecord) -> str | None:
+    async def _push(self, work: WorkRecord) -> WorkFault | None:
         known, env = work.delivery, self._environment.for_git()
         assert known.head is not None
         if known.stage in (Stage.PUSHED, Stage.DELIVERED):
@@ -266,13 +267,17 @@ class RunDelivery:
         work.delivery = replace(work.delivery, pull_request=pull_request)
         await work.record(Stage.DELIVERED)
 
-    async def _send_back(self, work: WorkRecord, fault: str, end: Finished) -> RunEnd | str:
+    async def _send_back(self, work: WorkRecord, fault: WorkFault, end: Finished) -> RunEnd | str:
         """Return a prompt for one more turn, or the end where there were enough of them."""
         await work.record(Stage.DROPPED)
         rounds = self._context.settings.verify.rounds
         if self.rounds < rounds and end.finish is not Finish.LEFT_ACTIVE:
             self.rounds += 1
-            return fault
+            return self._prompt(fault)
         times = "once" if rounds == 1 else f"{rounds} times"
-        message = f"the agent was sent back to it {times}: {fault}" if rounds else fault
+        why = fault.message
+        message = f"the agent was sent back to it {times}: {why}" if rounds else why
         return Failed(kind=ErrorKind.VERIFICATION_FAILED, message=message)
+
+    def _prompt(self, fault: WorkFault) -> str:
+        return fault.prompt(Fence() if self._context.settings.trust.fences else None)

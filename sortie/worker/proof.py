@@ -9,7 +9,13 @@ from sortie.model import Issue
 from sortie.model.deliveries import FILES_SHOWN
 from sortie.worker.context import Assignment, RemoteRepository, RunContext, RunReporter
 from sortie.worker.environment import RunEnvironment
-from sortie.worker.faults import about_leftovers, about_secret, about_size, about_verification
+from sortie.worker.faults import (
+    WorkFault,
+    about_leftovers,
+    about_secret,
+    about_size,
+    about_verification,
+)
 from sortie.worker.proposal import Words
 from sortie.worker.verification import secret_in, verify
 from sortie.worker.work_record import WorkRecord
@@ -40,7 +46,7 @@ class WorkProof:
         self._words = words
         self._environment = RunEnvironment(job, context, workspace)
 
-    async def fault(self, work: WorkRecord, issue: Issue) -> str | None:
+    async def fault(self, work: WorkRecord, issue: Issue) -> WorkFault | None:
         """Commit, compare and verify; return what the agent has to mend, None for nothing."""
         env = self._environment.for_git()
         may = self._context.settings.repository.leftovers == "commit"
@@ -78,7 +84,7 @@ class WorkProof:
             ),
         )
 
-    async def _verified(self, work: WorkRecord, head: str) -> str | None:
+    async def _verified(self, work: WorkRecord, head: str) -> WorkFault | None:
         known = work.delivery.evidence
         if known is None or known.commit != head or not known.ok:
             evidence = await verify(

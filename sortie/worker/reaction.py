@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
 
 from sortie.forges import Forge
 from sortie.model import SortieError, cut
-from sortie.model.outside import on_one_line
+from sortie.model.outside import OutsideLog, on_one_line
 from sortie.model.pull_requests import HeadCheck, Note, ReviewThread
 from sortie.model.watches import Reaction
 from sortie.worker.context import Assignment, RunContext
@@ -30,11 +31,16 @@ PATHS_SHOWN = 50
 TEXT_SHOWN = 100_000
 """Characters of all that has happened."""
 
+LINE_SHOWN = 300
+"""Characters of a name or an address."""
+
+_LEAST_SHOWN = 100
 
 Quote = Callable[[str, str], str]
 """Returns a text of strangers as it stands in the prompt; the second is what it is."""
 
 _OF_REVIEW, _OF_COMMENT = "a review", "a comment on the pull request"
+_OF_LOG = "the log of a check"
 
 
 async def happened(
@@ -46,9 +52,18 @@ async def happened(
     if reaction is None or remote is None:
         return None
     texts: list[str] = []
+    left = TEXT_SHOWN
 
     def quoted(text: str, what: str) -> str:
-        return _quoted(text) if fence is None else fence.around(text, what)
+        """Cut a text before it is fenced: of a fence nothing may be missing."""
+        nonlocal left
+        kept = cut(text, left) if left > _LEAST_SHOWN else "(left out: all is too long)"
+        if fence is None:
+            shown = _quoted(kept)
+        else:
+            shown = fence.around(OutsideLog(kept, what) if what is _OF_LOG else kept, what)
+        left -= len(shown) + LINE_SHOWN
+        return shown
 
     if reaction.conflicts:
         repository = remote.at(os.path.dirname(workspace.path))
@@ -56,20 +71,16 @@ async def happened(
         texts.append(await _conflicts(reaction, repository, env))
     settings = context.settings.reactions.checks
     lines = 0 if settings is None else settings.max_log_lines
-    texts += [
-        await _check(one, remote.forge, context.redact, lines, quoted) for one in reaction.checks
-    ]
-    texts += _review(reaction, quoted)
-    texts += _commands(reaction, quoted)
-    left = TEXT_SHOWN
-    kept: list[str] = []
-    for text in texts:
+    for check in reaction.checks:
         if left <= 0:
             break
-        kept.append(cut(text, left))
-        left -= len(text)
+        texts.append(await _check(check, remote.forge, context.redact, lines, quoted))
+    for text in chain(_review(reaction, quoted), _commands(reaction, quoted)):
+        texts.append(text)
+        if left <= 0:
+            break
     kinds = tuple(kind.value for kind in reaction.kinds)
-    return Happened(kinds=kinds, head=reaction.head, texts=tuple(kept))
+    return Happened(kinds=kinds, head=reaction.head, texts=tuple(texts))
 
 
 async def _conflicts(reaction: Reaction, repository: Repository, env: Mapping[str, str]) -> str:
@@ -84,7 +95,7 @@ async def _conflicts(reaction: Reaction, repository: Repository, env: Mapping[st
         return sentence  # it is only a help; the merge shows it again
     if not paths:
         return sentence
-    listed = "\n".join(f"- {path}" for path in paths[:PATHS_SHOWN])
+    listed = "\n".join(f"- {_line(path)}" for path in paths[:PATHS_SHOWN])
     return f"{sentence} These files conflict:\n{listed}"
 
 
@@ -106,7 +117,7 @@ async def _check(
         return f"{sentence} Its log could not be read: {_line(redact(str(exc)))}"
     if not log.strip():
         return sentence
-    end = quoted(cut(redact(log)[-LOG_SHOWN:], LOG_SHOWN), "the log of a check")
+    end = quoted(redact(log)[-LOG_SHOWN:], _OF_LOG)
     return f"{sentence} The end of its log:\n{end}"
 
 
@@ -141,7 +152,7 @@ def _commands(reaction: Reaction, quoted: Quote) -> Iterator[str]:
 
 
 def _line(text: str) -> str:
-    return cut(on_one_line(text), 300)
+    return cut(on_one_line(text), LINE_SHOWN)
 
 
 def _quoted(text: str) -> str:

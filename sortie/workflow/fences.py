@@ -11,8 +11,15 @@ import secrets
 
 from msgspec.structs import replace
 
-from sortie.model import Comment, Issue, cut
-from sortie.model.outside import OutsideLine, OutsideText, cleaned, on_one_line
+from sortie.model import Blocker, Comment, Issue, cut
+from sortie.model.outside import (
+    OutsideLine,
+    OutsideLog,
+    OutsideText,
+    cleaned,
+    on_one_line,
+    printed,
+)
 from sortie.workflow.review_prompt import ReviewMaterial
 
 _HEAD = """\
@@ -32,7 +39,9 @@ class Fence:
     def around(self, text: str, what: str) -> str:
         """Return a text of strangers, cleaned, between the lines of the fence."""
         self._is_used = True
-        inner = cleaned(text).replace(self.nonce, "").strip("\n")
+        plain = str.__str__(text)
+        seen = printed(plain) if isinstance(text, OutsideLog) else cleaned(plain)
+        inner = seen.replace(self.nonce, "").strip("\n")
         return f"<<untrusted text {self.nonce}, from {what}>>\n{inner}\n<<end {self.nonce}>>"
 
     def shown(self, text: OutsideText) -> str:
@@ -41,7 +50,7 @@ class Fence:
         self._is_used |= bool(plain)
         if isinstance(text, OutsideLine) and "\n" not in plain:
             return plain.replace(self.nonce, "")
-        return self.around(plain, text.what) if plain.strip() else plain
+        return self.around(text, text.what) if plain.strip() else plain
 
     def with_head(self, prompt_text: str) -> str:
         """Return a prompt behind a sentence on what its fences mean, if it holds such a text."""
@@ -72,6 +81,16 @@ def outside_issue(issue: Issue) -> Issue:
         state=on_one_line(issue.state),
         identifier=on_one_line(issue.identifier),
         url=None if issue.url is None else on_one_line(issue.url),
+        branch_name=None if issue.branch_name is None else on_one_line(issue.branch_name),
+        blocked_by=tuple(map(_outside_blocker, issue.blocked_by)),
+    )
+
+
+def _outside_blocker(blocker: Blocker) -> Blocker:
+    return replace(
+        blocker,
+        identifier=on_one_line(blocker.identifier),
+        state=None if blocker.state is None else on_one_line(blocker.state),
     )
 
 
@@ -89,7 +108,11 @@ def outside_material(material: ReviewMaterial) -> ReviewMaterial:
     A difference is shown as it is, as it is what is judged: nothing in it is left out.
     """
     findings = tuple(
-        replace(one, text=OutsideText(cleaned(one.text), "an earlier review"))
+        replace(
+            one,
+            text=OutsideText(cleaned(one.text), "an earlier review"),
+            path=on_one_line(one.path),
+        )
         for one in material.findings
     )
     files = tuple(replace(one, path=on_one_line(one.path)) for one in material.files)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 from collections.abc import Mapping
 from pathlib import Path
@@ -82,7 +83,8 @@ async def handed_off(place: Place) -> None:
 
 
 async def test_what_fails_is_the_next_prompt(ways: Ways, start: Start) -> None:
-    """In a clean clone: what the agent has installed, and git ignores, is not there."""
+    """In a clean clone: what the agent has installed, and git ignores, is not there; what the
+    command has printed stands in a fence."""
     ways.write(verify={"commands": ["cat built || { echo it is not built; exit 3; }"]})
     ways.do("echo built >.gitignore; echo x >built; [ $TURN = 1 ] || rm .gitignore")
 
@@ -92,7 +94,13 @@ async def test_what_fails_is_the_next_prompt(ways: Ways, start: Start) -> None:
     first, second = ways.prompts()
     assert "it is not built" not in first
     assert "in a clean clone of your commit, and failed (exit 3)" in second
-    assert "it is not built" in second
+    fence = (
+        r"<<untrusted text (\w+), from the output of a command>>\n"
+        r"(.*?)\n<<end \1>>\n\nMend it\."
+    )
+    fenced = re.search(fence, second, re.DOTALL)
+    assert fenced is not None
+    assert fenced[2].endswith("it is not built")
     assert "built" in ways.tree()
     (run,) = await ways.place.history()
     assert run["turns"] == 2

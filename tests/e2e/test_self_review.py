@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import sys
 from collections.abc import Mapping
@@ -141,7 +142,11 @@ async def test_what_is_asked_for_is_the_next_prompt(reviewed: Reviewed, start: S
         second = await daemon.line("review.finished", nth=2)
 
     _, mending = reviewed.told("worker")
-    assert "1. must, out.txt:1: say `two` $(touch pwned) {{ x }}" in mending
+    assert re.search(
+        r"\n1\. must, out\.txt:1:\n<<untrusted text (\w+), from a review by another agent>>\n"
+        r"say `two` \$\(touch pwned\) \{\{ x \}\}\n<<end \1>>",
+        mending,
+    )
     asked = reviewed.told("review")[1].partition("- must, out.txt:1: ")[2].splitlines()
     assert asked[0].startswith("<<untrusted text ")
     assert asked[1] == "say `two` $(touch pwned) {{ x }}"

@@ -83,7 +83,7 @@ def test_an_agent_is_told_what_to_mend() -> None:
     """Finding by finding, with the further lines of each below it."""
     advice = ReviewFinding(text="shorter", severity=ReviewSeverity.SHOULD)
 
-    text = about_review(review(ReviewVerdict.REQUEST_CHANGES, GRAVE, advice))
+    text = about_review(review(ReviewVerdict.REQUEST_CHANGES, GRAVE, advice)).message
 
     assert "your commit 0123456789ab" in text
     assert "1. must, a`b.py:3: It is wrong.\n   \n   @all: `x`\n2. should: shorter" in text

@@ -7,7 +7,7 @@ import secrets
 
 import pytest
 
-from sortie.model import Comment, Issue, IssueId
+from sortie.model import Blocker, Comment, Issue, IssueId
 from sortie.model.outside import cleaned
 from sortie.model.trust import Trust
 from sortie.workflow.composing import compose
@@ -82,7 +82,8 @@ async def test_short_texts_are_one_line(name: str) -> None:
     comment = Comment(author=text, body="hello")
     template = (
         "A {{ issue.title }}|{{ issue.labels | join(', ') }}|{{ issue.author }}|"
-        "{{ issue.assignee }}|{{ issue.issue_type }}|"
+        "{{ issue.assignee }}|{{ issue.issue_type }}|{{ issue.branch_name }}|"
+        "{% for b in issue.blocked_by %}{{ b.identifier }} {{ b.state }}{% endfor %}"
         "{% for c in issue.comments %}{{ c.author }}{% endfor %} Z"
     )
 
@@ -94,6 +95,8 @@ async def test_short_texts_are_one_line(name: str) -> None:
         assignee=text,
         issue_type=text,
         comments=(comment,),
+        branch_name=text,
+        blocked_by=(Blocker(identifier=text, state=text),),
     )
 
     assert len(outside.splitlines()) == 1
