@@ -210,7 +210,7 @@ def _watched(view: WatchedView, now: datetime) -> Row:
         f"{between(view.since, now)} ago",
         look,
     )
-    return Row(cells, _joined(view.waits_for, view.pull_request))
+    return Row(cells, _joined(view.waits_for, view.pull_request, _rule(view.rule)))
 
 
 def _handed_off(view: HandedOffView, now: datetime) -> Row:

@@ -237,11 +237,12 @@ class DaemonView(Struct, frozen=True, kw_only=True):
         return None
 
     async def history(
-        self, *, issue: str | None, limit: int, before: str | None
+        self, *, issue: str | None, limit: int, before: str | None, rule: str | None = None
     ) -> Sequence[RunView]:
         """See DaemonSource."""
         last = None if before is None else RunId(before)
-        return tuple(map(run_view, await self.store.history(issue=issue, limit=limit, before=last)))
+        rows = await self.store.history(issue=issue, limit=limit, before=last, rule=rule)
+        return tuple(map(run_view, rows))
 
     async def run(self, run_id: str) -> RunView | None:
         """See DaemonSource."""

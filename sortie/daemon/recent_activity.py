@@ -154,6 +154,7 @@ class RecentActivity:
                 started_at=now - timedelta(seconds=fact.seconds),
                 finished_at=now,
                 answer=fact.summary.answer,
+                rule=fact.rule or None,
             )
         )
 

@@ -40,6 +40,7 @@ def watched_view(standing: WatchStanding) -> WatchedView:
         held=standing.held,
         merging=watch.merging is not None,
         queued=standing.queued,
+        rule=standing.rule or None,
     )
 
 

@@ -175,7 +175,7 @@ def snapshot_of(state: SchedulerState, now: float) -> Snapshot:
         day=state.day,
         spent_today=state.ledger.today,
         day_spent=state.day_spent(),
-        watched=standings(state.watches.values(), state.claims)
+        watched=standings(state.watches.values(), state.claims, state.rule_of)
         if state.policy.reactions.on
         else (),
         grant=state.grant,

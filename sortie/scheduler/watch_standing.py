@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 
 from msgspec import Struct
@@ -40,7 +40,7 @@ class WatchStanding(Struct, frozen=True, kw_only=True):
     """A watched pull request; ``next_at`` (monotonic seconds) is None while the forge is asked.
 
     ``queued``: the forge merges it by itself. ``held`` is why its issue is held, None where it is
-    not.
+    not. ``rule`` decides for the issue, "" is the top level.
     """
 
     issue: Issue
@@ -50,6 +50,7 @@ class WatchStanding(Struct, frozen=True, kw_only=True):
     next_at: float | None
     queued: bool
     held: str | None
+    rule: str = ""
 
 
 class UsedRuns(Struct, frozen=True, kw_only=True):
@@ -76,14 +77,16 @@ def explain_watch(state: SchedulerState, watched: Watched, now: float) -> WatchE
         for kind in ReactionKind
     )
     return WatchExplanation(
-        standing=standing_of(watched, state.claims.find(watched.issue.id)),
+        standing=standing_of(
+            watched, state.claims.find(watched.issue.id), state.rule_of(watched.issue)
+        ),
         gates=tuple(explain_merge(state, watched, now)),
         runs=tuple(each for each in runs if each.most or each.used),
     )
 
 
-def standing_of(watched: Watched, claim: Claim | None) -> WatchStanding:
-    """Return how a watched pull request stands, whose issue has this claim."""
+def standing_of(watched: Watched, claim: Claim | None, rule: str = "") -> WatchStanding:
+    """Return how a watched pull request stands, whose issue has this claim and rule."""
     watch, held = watched.watch, claim if isinstance(claim, Held) else None
     queued = watched.seen is not None and watched.seen.queued
     if watch.over is not None:
@@ -107,14 +110,17 @@ def standing_of(watched: Watched, claim: Claim | None) -> WatchStanding:
         next_at=None if watched.token is not None else watched.due_at,
         queued=queued,
         held=None if held is None else held.reason.value,
+        rule=rule,
     )
 
 
 def standings(
-    all_watched: Iterable[Watched], claims: Mapping[IssueId, Claim]
+    all_watched: Iterable[Watched],
+    claims: Mapping[IssueId, Claim],
+    rule_of: Callable[[Issue], str] = lambda _: "",
 ) -> tuple[WatchStanding, ...]:
     """Return how all stand: those that need a person first, of each stage the newest first."""
-    found = (standing_of(one, claims.get(one.issue.id)) for one in all_watched)
+    found = (standing_of(one, claims.get(one.issue.id), rule_of(one.issue)) for one in all_watched)
     return tuple(sorted(found, key=_urgency))
 
 

@@ -235,9 +235,15 @@ class Store(Protocol):
         ...
 
     async def history(
-        self, *, issue: str | None = None, limit: int = 100, before: RunId | None = None
+        self,
+        *,
+        issue: str | None = None,
+        limit: int = 100,
+        before: RunId | None = None,
+        rule: str | None = None,
     ) -> Sequence[HistoryRow]:
-        """Return runs, newest first; ``issue`` is an identifier, ``before`` a run to go on from.
+        """Return runs, newest first; ``issue`` is an identifier, ``before`` a run to go on from,
+        ``rule`` the rule that decided, "" for the top level.
 
         Raises UnknownRun where ``before`` is not recorded.
         """

@@ -174,10 +174,16 @@ class SqliteStore:
         return recovered
 
     async def history(
-        self, *, issue: str | None = None, limit: int = 100, before: RunId | None = None
+        self,
+        *,
+        issue: str | None = None,
+        limit: int = 100,
+        before: RunId | None = None,
+        rule: str | None = None,
     ) -> Sequence[HistoryRow]:
         """Return runs, newest first. Raises UnknownRun."""
-        return await self._thread.read(partial(read_runs, issue=issue, limit=limit, before=before))
+        page = partial(read_runs, issue=issue, limit=limit, before=before, rule=rule)
+        return await self._thread.read(page)
 
     async def run(self, run_id: RunId) -> HistoryRow | None:
         """Return one run, None where it is not recorded."""

@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
+from sortie.config.rules import DEFAULT_RULE
 from sortie.model import StoreError
 from sortie.store import UnknownRun
 from sortie.web.issue import ExplanationView, IssueView
@@ -44,13 +45,14 @@ def record_operations(daemon: DaemonSource) -> list[Operation]:
         limit = number_in(request, "limit", DEFAULT_RUNS, MOST_RUNS)
         if limit is None:
             return error_response(400, f"limit must be a number from 1 to {MOST_RUNS}")
-        issue, before = given.get("issue"), given.get("before")
-        if "" in (issue, before):
-            return error_response(400, "issue and before must not be empty")
-        runs = await daemon.history(issue=issue, limit=limit, before=before)
+        issue, before, rule = given.get("issue"), given.get("before"), given.get("rule")
+        if "" in (issue, before, rule):
+            return error_response(400, "issue, before and rule must not be empty")
+        of_rule = "" if rule == DEFAULT_RULE else rule
+        runs = await daemon.history(issue=issue, limit=limit, before=before, rule=of_rule)
         headers = {}
         if len(runs) == limit:
-            more = {"issue": issue, "limit": limit, "before": runs[-1].run_id}
+            more = {"issue": issue, "rule": rule, "limit": limit, "before": runs[-1].run_id}
             query = urlencode({name: value for name, value in more.items() if value is not None})
             headers["link"] = f'</api/v1/history?{query}>; rel="next"'
         return json_response(200, [run_document(run) for run in runs], headers)
@@ -90,6 +92,11 @@ def record_operations(daemon: DaemonSource) -> list[Operation]:
                 Parameter(
                     name="issue",
                     about="the identifier of an issue: its runs only",
+                    schema={"type": "string", "minLength": 1},
+                ),
+                Parameter(
+                    name="rule",
+                    about=f"the name of a rule: its runs only; {DEFAULT_RULE}: those of none",
                     schema={"type": "string", "minLength": 1},
                 ),
                 number_parameter("limit", "how many at most", DEFAULT_RUNS, MOST_RUNS),

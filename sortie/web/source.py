@@ -109,9 +109,10 @@ class DaemonSource(Protocol):
         ...
 
     async def history(
-        self, *, issue: str | None, limit: int, before: str | None
+        self, *, issue: str | None, limit: int, before: str | None, rule: str | None = None
     ) -> Sequence[RunView]:
-        """Return runs, newest first, after the run ``before``. Raises UnknownRun."""
+        """Return runs, newest first, after the run ``before``, of a ``rule`` where one is given, ""
+        for the top level. Raises UnknownRun."""
         ...
 
     async def run(self, run_id: str) -> RunView | None:

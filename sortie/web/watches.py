@@ -32,6 +32,7 @@ class WatchedView:
     since somebody else has pushed, ``reaction`` are the kinds that a run answers, and ``exhausted``
     is the kind of which there were enough. ``held`` is the reason of its issue's hold. ``merging``:
     Sortie has begun to merge it; ``queued``: the forge merges it by itself.
+    ``rule`` decides for its issue, None is the top level of the settings.
     """
 
     issue_id: str
@@ -50,6 +51,7 @@ class WatchedView:
     held: str | None = None
     merging: bool = False
     queued: bool = False
+    rule: str | None = None
 
     @property
     def words(self) -> str:

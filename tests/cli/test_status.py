@@ -140,6 +140,7 @@ IN_QUEUE = WATCHED | {
     "waits_for": "the forge merges it by itself",
     "next_look_at": None,
     "queued": True,
+    "rule": "docs",
 }
 WATCH_SCREEN = """
 pull requests
@@ -147,7 +148,7 @@ issue   number  stands               since      next look  waits for
 DEMO-6  #7      needs a person       1d00h ago  in 42s     its issue is held: the agent was asked \
 twice \\x1b[31mabout checks; https://forge.example/team/thing/pulls/7
 DEMO-7  #11     the forge merges it  1d00h ago  now        the forge merges it by itself; \
-https://forge.example/team/thing/pulls/7
+https://forge.example/team/thing/pulls/7; rule docs
 """
 
 

@@ -95,6 +95,16 @@ def test_what_ends_is_counted_in_its_quarter_of_an_hour() -> None:
     assert view.runs[-1].started_at == NOON - timedelta(seconds=60)
 
 
+def test_a_run_that_ends_is_shown_with_its_rule() -> None:
+    """None is the top level of the settings."""
+    recent = RecentActivity(Clock())
+
+    recent(replace(finished("r1", RunStatus.SUCCEEDED), rule="docs"))
+    recent(finished("r2", RunStatus.SUCCEEDED))
+
+    assert [(run.run_id, run.rule) for run in recent.view().runs] == [("r2", None), ("r1", "docs")]
+
+
 def test_what_nobody_looks_at_is_forgotten_too() -> None:
     """A daemon that runs for weeks without a view keeps no more than one with many."""
     activity = RecentActivity(clock := Clock())

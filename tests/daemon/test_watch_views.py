@@ -28,6 +28,7 @@ def explained(watch: Watch) -> WatchExplanation:
         next_at=None,
         queued=False,
         held=None,
+        rule="docs",
     )
     return WatchExplanation(standing=standing, gates=(), runs=())
 
@@ -58,6 +59,7 @@ async def test_what_a_run_answers_is_said_in_words(autojump_clock: MockClock) ->
     assert found.standing.reaction == ("conflicts", "checks", "review", "commands")
     assert found.standing.since == datetime(1970, 1, 2, tzinfo=UTC)
     assert found.standing.next_look_at is None
+    assert found.standing.rule == "docs"
 
 
 async def test_the_newest_of_what_was_answered_is_shown(autojump_clock: MockClock) -> None:

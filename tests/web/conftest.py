@@ -176,6 +176,7 @@ class World:
     diffs: Mapping[str, str] = field(default_factory=dict)
     runs: tuple[RunView, ...] = (RUN,)
     queries: list[tuple[str | None, int, str | None]] = field(default_factory=list)
+    rules_asked: list[str | None] = field(default_factory=list)
     issue: IssueView | str = ISSUE
     transcripts: FakeTranscripts = field(
         default_factory=lambda: FakeTranscripts(lines={EXAMPLE: some_lines(["one", "two"])})
@@ -217,9 +218,12 @@ class World:
         self.commands.append(f"issue {issue}")
         return self.issue
 
-    async def past(self, issue: str | None, limit: int, before: str | None) -> tuple[RunView, ...]:
+    async def past(
+        self, issue: str | None, limit: int, before: str | None, rule: str | None = None
+    ) -> tuple[RunView, ...]:
         self._read()
         self.queries.append((issue, limit, before))
+        self.rules_asked.append(rule)
         if before == "unknown":
             raise UnknownRun(RunId("unknown"))
         return self.runs[:limit]

@@ -32,7 +32,7 @@ class MadeUp(Protocol):
     async def find(self, issue: str) -> IssueView | str: ...
 
     async def past(
-        self, issue: str | None, limit: int, before: str | None
+        self, issue: str | None, limit: int, before: str | None, rule: str | None
     ) -> Sequence[RunView]: ...
 
     @property
@@ -96,6 +96,6 @@ class FixedDaemon:
         return self._world.diffs.get(run_id)
 
     async def history(
-        self, *, issue: str | None, limit: int, before: str | None
+        self, *, issue: str | None, limit: int, before: str | None, rule: str | None = None
     ) -> Sequence[RunView]:
-        return await self._world.past(issue, limit, before)
+        return await self._world.past(issue, limit, before, rule)

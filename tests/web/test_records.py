@@ -145,6 +145,19 @@ async def test_history_is_paged(client: httpx.AsyncClient, world: World) -> None
     assert world.facts == [HttpAnswered(route="/api/v1/history", status=200)] * 2
 
 
+async def test_history_of_a_rule_is_paged(client: httpx.AsyncClient, world: World) -> None:
+    """The next page is of the same rule; "default" is the top level of the settings."""
+    world.runs = (replace(RUN, run_id="r-1", rule="docs"),)
+
+    first = await client.get("/api/v1/history?rule=docs&limit=1")
+    await client.get("/api/v1/history?rule=default")
+    await client.get("/api/v1/history")
+
+    assert first.json()[0]["rule"] == "docs"
+    assert first.headers["link"] == ('</api/v1/history?rule=docs&limit=1&before=r-1>; rel="next"')
+    assert world.rules_asked == ["docs", "", None]
+
+
 @pytest.mark.parametrize(
     "query",
     [
@@ -158,6 +171,7 @@ async def test_history_is_paged(client: httpx.AsyncClient, world: World) -> None
         "limit=" + "9" * 5000,
         "issue=",
         "before=",
+        "rule=",
     ],
 )
 async def test_a_page_that_cannot_be_is_refused(client: httpx.AsyncClient, query: str) -> None:

@@ -19,7 +19,8 @@ BUCKETS = 48
 
 
 class PastRun(Struct, frozen=True, kw_only=True):
-    """A run as lists show it; ``finished_at`` is None while it is under way."""
+    """A run as lists show it; ``finished_at`` is None while it is under way, ``rule`` where the top
+    level of the settings decided."""
 
     run_id: str
     issue_identifier: str
@@ -35,6 +36,7 @@ class PastRun(Struct, frozen=True, kw_only=True):
     started_at: datetime
     finished_at: datetime | None
     answer: str | None = None
+    rule: str | None = None
 
 
 class HandedOff(Struct, frozen=True, kw_only=True):
@@ -113,4 +115,5 @@ def past_run(view: RunView) -> PastRun:
         started_at=datetime.fromisoformat(view.started_at),
         finished_at=None if ended is None else datetime.fromisoformat(ended),
         answer=view.answer,
+        rule=view.rule,
     )

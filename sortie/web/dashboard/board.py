@@ -16,7 +16,7 @@ from sortie.web.dashboard.charts import charts
 from sortie.web.dashboard.pieces import Part, Piece, PieceList, pieces_of
 from sortie.web.health import Health
 from sortie.web.issue import CandidateView, FailureView, HeldView, RunningView, WaitingView
-from sortie.web.state import HostView, StateView, TrackerView
+from sortie.web.state import HostView, RuleSlotsView, StateView, TrackerView
 
 _STOPPING_REASON = "the daemon is stopping"
 
@@ -116,10 +116,11 @@ class HostLoad:
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """Where runs are, and what is free in states with a limit."""
+    """Where runs are, what is free in states with a limit, and what share each rule has."""
 
     hosts: tuple[HostLoad, ...]
     by_state: tuple[tuple[str, int], ...]
+    by_rule: tuple[RuleSlotsView, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +230,10 @@ def _capacity(state: StateView) -> Capacity:
     if here or not remote or free is not None:
         most = here + free if free is not None else None if remote else state.slots.total
         local = (HostLoad(LOCAL, here, most),)
-    return Capacity(hosts=(*local, *remote), by_state=tuple(state.slots.by_state.items()))
+    slots = state.slots
+    return Capacity(
+        hosts=(*local, *remote), by_state=tuple(slots.by_state.items()), by_rule=slots.by_rule
+    )
 
 
 def _tracker(tracker: TrackerView) -> TrackerView:

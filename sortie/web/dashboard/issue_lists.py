@@ -1,6 +1,6 @@
 """The lists of issues: what is in each, how it can be narrowed, and what of it is found.
 
-What is searched are names, titles, states and hosts: texts that hold no secrets.
+What is searched are names, titles, states, hosts and rules: texts that hold no secrets.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from sortie.web.issue import CandidateView, HeldView, RunningView, WaitingView
 from sortie.web.state import StateView
 from sortie.web.watches import WatchedView
 
-_SEARCHED_FIELDS = ("issue_identifier", "title", "state", "host")
+_SEARCHED_FIELDS = ("issue_identifier", "title", "state", "host", "rule")
 
 
 class FoundIssue(Struct, frozen=True):
@@ -34,6 +34,7 @@ class FoundIssue(Struct, frozen=True):
     title: str
     state: str
     why: str
+    rule: str | None = None
 
 
 class IssueListing(Struct, frozen=True, kw_only=True):
@@ -88,16 +89,16 @@ def _every(state: StateView) -> tuple[Piece, ...]:
 def _found(standing: str, row: Piece) -> FoundIssue:
     match row.content:
         case KeptIssue(candidate=CandidateView() as c):
-            return FoundIssue(standing, c.issue_identifier, c.title, c.state, c.reason)
+            return FoundIssue(standing, c.issue_identifier, c.title, c.state, c.reason, c.rule)
         case RunningView() as r:
             turn = r.phase if r.turn is None else f"turn {r.turn} on {r.host}"
-            return FoundIssue(standing, r.issue_identifier, r.title, r.state, turn)
+            return FoundIssue(standing, r.issue_identifier, r.title, r.state, turn, r.rule)
         case HeldView() as h:
-            return FoundIssue(standing, h.issue_identifier, h.title, "", h.detail)
+            return FoundIssue(standing, h.issue_identifier, h.title, "", h.detail, h.rule)
         case WaitingView() as w:
-            return FoundIssue(standing, w.issue_identifier, w.title, "", w.reason or "")
+            return FoundIssue(standing, w.issue_identifier, w.title, "", w.reason or "", w.rule)
         case WatchedView() as p:
-            return FoundIssue(standing, p.issue_identifier, p.title, "", p.waits_for)
+            return FoundIssue(standing, p.issue_identifier, p.title, "", p.waits_for, p.rule)
         case other:
             raise TypeError(f"a list of issues has no {type(other).__name__}")
 

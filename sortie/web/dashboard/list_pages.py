@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from sortie.config.rules import DEFAULT_RULE
 from sortie.model import RunStatus, StoreError
 from sortie.web.dashboard.activity import PastRun, past_run
 from sortie.web.dashboard.board import run_rows
@@ -42,13 +43,19 @@ def list_routes(painter: Painter, daemon: DaemonSource) -> list[Route]:
     async def runs(request: Request) -> Response:
         issue = request.query_params.get("issue")
         before = request.query_params.get("before")
+        rule = request.query_params.get("rule") or None
         search = _search(request)
         try:
-            found, older = await _runs(daemon, issue, before, search)
+            found, older = await _runs(daemon, issue, rule, before, search)
         except StoreError as exc:
             values = {"heading": "History cannot be read", "text": str(exc), "back": "/runs"}
             return painter.message(request, values, 503)
-        chosen = {"issue": issue or "", "q": search.text, "only": search.only}
+        chosen = {
+            "issue": issue or "",
+            "rule": rule or "",
+            "q": search.text,
+            "only": search.only,
+        }
         page: dict[str, object] = {
             "kind": "ended",
             "here": "runs",
@@ -65,6 +72,8 @@ def list_routes(painter: Painter, daemon: DaemonSource) -> list[Route]:
             "address": "/runs",
             "search": search,
             "issue": issue,
+            "rule": rule or "",
+            "rules": _rules(daemon.whole_state(), rule),
         }
         return _page(painter, request, run_rows(found), page)
 
@@ -74,8 +83,16 @@ def list_routes(painter: Painter, daemon: DaemonSource) -> list[Route]:
     ]
 
 
+def _rules(state: StateView, chosen: str | None) -> tuple[str, ...]:
+    """Return the rules by which runs can be narrowed: those of the settings, the top level, and the
+    chosen one, which may be gone; none where there are no rules."""
+    names = [share.rule for share in state.slots.by_rule]
+    every = [*names, DEFAULT_RULE] if names else []
+    return tuple(every if chosen is None or chosen in every else [*every, chosen])
+
+
 async def _runs(
-    daemon: DaemonSource, issue: str | None, before: str | None, search: Search
+    daemon: DaemonSource, issue: str | None, rule: str | None, before: str | None, search: Search
 ) -> tuple[list[PastRun], str | None]:
     """Return a page of runs, and the run after which the next page begins, None: there is none.
 
@@ -83,9 +100,10 @@ async def _runs(
     """
     found: list[PastRun] = []
     looked = 0
+    of_rule = "" if rule == DEFAULT_RULE else rule
     size = _RUNS_AT_ONCE if search.text or search.only else PAGE_ROWS + 1
     while True:
-        found_rows = await daemon.history(issue=issue, limit=size, before=before)
+        found_rows = await daemon.history(issue=issue, limit=size, before=before, rule=of_rule)
         rows = tuple(map(past_run, found_rows))
         for row in rows:
             if search.finds(row, row.status):
@@ -131,6 +149,8 @@ def _issues(painter: Painter, request: Request, kind: str, state: StateView) -> 
         "address": address,
         "search": search,
         "issue": None,
+        "rule": "",
+        "rules": (),
     }
     return _page(painter, request, rows, values)
 

@@ -34,10 +34,15 @@ class ReadBeside:
         return recovered
 
     async def history(
-        self, *, issue: str | None = None, limit: int = 100, before: RunId | None = None
+        self,
+        *,
+        issue: str | None = None,
+        limit: int = 100,
+        before: RunId | None = None,
+        rule: str | None = None,
     ) -> Sequence[HistoryRow]:
         """See Store."""
-        return read_history(self._path, issue=issue, limit=limit, before=before)
+        return read_history(self._path, issue=issue, limit=limit, before=before, rule=rule)
 
     async def run(self, run_id: RunId) -> HistoryRow | None:
         """See Store."""

@@ -247,6 +247,19 @@ async def test_history_of_one_issue_has_only_its_runs(store: Store) -> None:
     assert of_nobody == []
 
 
+async def test_history_of_one_rule_has_only_its_runs(store: Store) -> None:
+    """Of one issue, too; "" is the top level of the settings."""
+    for number, rule in enumerate(("docs", "", "docs", "urgent", "docs")):
+        issue = A if number % 2 else B
+        await store.commit([begin(f"r{number}", issue, rule=rule), end(f"r{number}")], T0 + number)
+
+    assert await names(store, rule="docs") == ["r4", "r2", "r0"]
+    assert await names(store, rule="docs", limit=1, before="r4") == ["r2"]
+    assert await names(store, rule="urgent", issue="A-1") == ["r3"]
+    assert await names(store, rule="urgent", issue="B-1") == []
+    assert await names(store, rule="") == ["r1"]
+
+
 @pytest.mark.parametrize("limit", [0, -1])
 async def test_a_page_without_room_is_empty(store: Store, limit: int) -> None:
     """A limit of nothing, or less, gives nothing."""

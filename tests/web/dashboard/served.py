@@ -106,7 +106,9 @@ class World:
         """Tell of no day."""
         return ()
 
-    async def past(self, issue: str | None, limit: int, before: str | None) -> Sequence[RunView]:
+    async def past(
+        self, issue: str | None, limit: int, before: str | None, rule: str | None = None
+    ) -> Sequence[RunView]:
         """Return runs as they were made up."""
         if issue is not None and issue.startswith("no"):
             return ()
@@ -114,9 +116,10 @@ class World:
             raise StoreError("no run unknown is recorded")
         if not self.runs:
             return states.history(issue, limit)
-        ids = [run.run_id for run in self.runs]
+        runs = [run for run in self.runs if rule is None or (run.rule or "") == rule]
+        ids = [run.run_id for run in runs]
         first = 0 if before is None else ids.index(before) + 1
-        return tuple(self.runs[first : first + limit])
+        return tuple(runs[first : first + limit])
 
     async def run(self, _run: str) -> None:
         """Find no run."""

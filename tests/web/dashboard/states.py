@@ -275,6 +275,7 @@ def ended(number: int, issue: str | None = None) -> RunView:
         agent="kiro",
         started_at=rfc3339(ago(900 + number * 400)),
         finished_at=rfc3339(ago(40 + number * 390)),
+        rule="prices" if number % 5 == 2 else None,
         title=TITLES[number % len(TITLES)],
     )
 

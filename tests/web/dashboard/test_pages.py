@@ -23,6 +23,7 @@ from sortie.web.health import Health
 from sortie.web.issue import IssueView, WorkspaceView
 from sortie.web.runs import past_detail
 from sortie.web.source import CommandAnswer
+from sortie.web.state import RuleSlotsView
 from tests.web.dashboard import states, watched
 from tests.web.dashboard.served import SECRET, Served, World
 
@@ -149,6 +150,81 @@ def test_what_is_searched_is_shown_again(visitor: httpx.Client, world: World) ->
     assert 'href="/lists/waiting?q=shop&amp;only=retry&amp;page=2"' in many
     assert "<script>alert" not in odd
     assert "&lt;script&gt;alert" in odd
+
+
+BADGE = '<span class="rule" title="the rule that decides for it">prices</span>'
+
+
+def test_past_runs_and_pull_requests_show_their_rule(visitor: httpx.Client, world: World) -> None:
+    """As live rows do, on the overview and in lists; what none decides for has no badge."""
+    world.state = watched.with_watched(world.state)
+
+    overview = visitor.get("/").text
+    runs = visitor.get("/runs").text
+    pulls = visitor.get("/lists/watched").text
+    every = visitor.get("/lists/all?q=prices").text
+
+    for section in ("ended", "watched"):
+        assert BADGE in overview.partition(f'id="{section}-rows"')[2].partition("</tbody>")[0]
+    rows = [row for row in runs.split("<tr") if "SHOP-20" in row]
+    assert [BADGE in row for row in rows[:5]] == [False, False, True, False, False]
+    assert pulls.count(BADGE) == sum(row.rule is not None for row in world.state.watched)
+    assert every.count(BADGE) == len(listed(every)) > 1
+
+
+def test_the_share_of_each_rule_is_shown(visitor: httpx.Client, world: World) -> None:
+    """Beside hosts and states; nothing of it where there are no rules."""
+    without = visitor.get("/").text
+    shares = (
+        RuleSlotsView(rule="prices", used=3, guaranteed=2, limit=4, burst_to=6),
+        RuleSlotsView(rule="urgent", used=0, guaranteed=0, limit=None, burst_to=None),
+    )
+    world.state = dataclasses.replace(
+        world.state, slots=dataclasses.replace(world.state.slots, by_rule=shares)
+    )
+
+    shown = visitor.get("/").text.partition('id="capacity"')[2].partition("</table>")[0]
+
+    assert '<th scope="col">rule</th>' not in without
+    prices, more, urgent = shown.partition('<th scope="col">rule</th>')[2].split("<tr>")[1:]
+    assert '3<span class="of"> of 4</span>' in prices
+    assert "2 guaranteed, up to 6" in more
+    assert '<td class="num">0</td><td></td>' in urgent
+
+
+def test_runs_can_be_narrowed_to_a_rule(visitor: httpx.Client, world: World) -> None:
+    """By a choice of the rules of the settings, which is kept on the next page; one that is gone
+    can still be asked for."""
+    world.runs = [
+        dataclasses.replace(states.ended(number), rule=("prices", None, "gone")[number // 2 % 3])
+        for number in range(400)
+    ]
+    without = visitor.get("/runs").text
+    shares = tuple(
+        RuleSlotsView(rule=name, used=0, guaranteed=0, limit=None, burst_to=None)
+        for name in ("prices", "urgent")
+    )
+    world.state = dataclasses.replace(
+        world.state, slots=dataclasses.replace(world.state.slots, by_rule=shares)
+    )
+
+    first = visitor.get("/runs?rule=prices").text
+    both = visitor.get("/runs?rule=gone&only=cancelled").text
+    top = visitor.get("/runs?rule=default").text
+    gone = visitor.get("/runs?rule=gone").text
+    older = re.findall(r'href="(/runs\?[^"]*before=[^"]*)"', top)[0].replace("&amp;", "&")
+
+    assert 'name="rule"' not in without
+    assert '<option value="prices" selected>prices</option>' in first
+    assert '<option value="urgent">urgent</option>' in first
+    assert '<option value="default">default</option>' in first
+    assert listed(first)[:3] == ["SHOP-200", "SHOP-201", "SHOP-206"]
+    assert listed(both) == [f"SHOP-{200 + n}" for n in range(400) if n % 6 == 5]
+    assert listed(top)[:3] == ["SHOP-202", "SHOP-203", "SHOP-208"]
+    assert "rule=default" in older
+    assert listed(visitor.get(older).text)[0] == "SHOP-502"
+    assert '<option value="gone" selected>gone</option>' in gone
+    assert listed(gone)[0] == "SHOP-204"
 
 
 def test_runs_can_be_searched_behind_the_first_page(visitor: httpx.Client, world: World) -> None:

@@ -81,6 +81,7 @@ def watched(now: datetime) -> tuple[WatchedView, ...]:
             pull_request=f"https://forge.example/shop/web/pull/{71 - number}",
             branch=f"sortie/SHOP-{300 + number}",
             since=now - timedelta(seconds=400 + 31_000 * number),
+            rule="prices" if number % 3 == 1 else None,
             **{"next_look_at": now + timedelta(seconds=12 + 70 * number), "runs": {}, **kind},
         )
         for number, kind in enumerate(KINDS)
