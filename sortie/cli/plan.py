@@ -22,7 +22,8 @@ from sortie.model.numbers import (
 if TYPE_CHECKING:
     from sortie.daemon.estimates import Estimate
     from sortie.daemon.past_plan import PastPlan, StartDifference
-    from sortie.daemon.plan import BacklogPlan, Comparison, Difference, PlannedIssue
+    from sortie.daemon.plan import BacklogPlan, Comparison, PlannedIssue
+    from sortie.daemon.setting_changes import Difference
 
 NO_HISTORY = "no history"
 

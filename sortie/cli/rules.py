@@ -45,7 +45,7 @@ def rules(
 
 def _show_one(options: RunOptions, issue: str, output: Format) -> None:
     from sortie.daemon.dry_run import rule_verdicts
-    from sortie.daemon.plan import settings_of_a_rule
+    from sortie.daemon.setting_changes import settings_of_a_rule
 
     verdicts = rule_verdicts(options)
     found = next((one for one in verdicts if issue in (one.issue.identifier, one.issue.id)), None)

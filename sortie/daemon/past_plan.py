@@ -11,8 +11,9 @@ from typing import TypeVar
 from msgspec import Struct
 
 from sortie.daemon.estimates import Estimate, estimator
-from sortie.daemon.plan import Difference, changed_settings, recorded_runs
+from sortie.daemon.plan import recorded_runs
 from sortie.daemon.recorded_days import RecordedRun, stretches
+from sortie.daemon.setting_changes import Difference, changed_settings
 from sortie.daemon.what_if import ModelledStart, modelled
 from sortie.model import Issue, IssueId
 from sortie.scheduler import policy_of

@@ -6,17 +6,15 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
-from pydantic import BaseModel
 
-from sortie.config.rules import StageSettings
 from sortie.config.settings import Settings
 from sortie.daemon.dry_run import Survey, load_quietly, survey, verdicts_on
 from sortie.daemon.estimates import Estimate, estimator
 from sortie.daemon.options import RunOptions
+from sortie.daemon.setting_changes import Difference, changed_settings
 from sortie.daemon.tracker import states_of
 from sortie.model import Issue
 from sortie.scheduler import Policy, policy_of
@@ -26,8 +24,6 @@ from sortie.workflow.loader import Workflow
 
 HISTORY = 2000
 """Runs that estimates stand on at most: the newest ones."""
-
-_FILE_KEYS = frozenset({"rules", "prompt", "secret_variables", "secret_parts", "remote_root"})
 
 
 class PlannedIssue(Struct, frozen=True, kw_only=True):
@@ -43,14 +39,6 @@ class PlannedIssue(Struct, frozen=True, kw_only=True):
     reasons: tuple[str, ...]
     prompt: str
     estimate: Estimate | None
-
-
-class Difference(Struct, frozen=True, kw_only=True):
-    """Something that other settings change; an absent value is ""."""
-
-    what: str
-    before: str
-    after: str
 
 
 class IssueDifference(Struct, frozen=True, kw_only=True):
@@ -186,60 +174,3 @@ def _now(planned: PlannedIssue) -> str:
     if planned.reasons:
         return f"waits: {'; '.join(planned.reasons)}"
     return f"starts on {planned.host}" if planned.host else "starts"
-
-
-def changed_settings(old: Settings, new: Settings) -> Iterator[Difference]:
-    """Yield the settings of the top level, and of each rule, that differ; secrets are hidden."""
-    yield from _changed("", old, new)
-    olds, news = ({rule.name: rule for rule in each.rules} for each in (old, new))
-    for name in dict.fromkeys((*olds, *news)):
-        if name not in olds or name not in news:
-            here = [("yes" if name in each else "no") for each in (olds, news)]
-            yield Difference(what=f"rule {name}", before=here[0], after=here[1])
-            continue
-        one, other = olds[name], news[name]
-        yield from _changed(f"rule {name}: ", one.settings, other.settings)
-        for key in ("when", "max_concurrent_agents", "guaranteed", "burst_to", "stage"):
-            yield from _difference(f"rule {name}: {key}", getattr(one, key), getattr(other, key))
-    kept = [name for name in olds if name in news]
-    order = [name for name in news if name in olds]
-    if kept != order:
-        yield Difference(what="order of rules", before=", ".join(kept), after=", ".join(order))
-
-
-def settings_of_a_rule(top: Settings, name: str) -> Iterator[Difference]:
-    """Yield the settings that a rule changes; secrets are hidden."""
-    of_rule = top.of_rule(name)
-    if of_rule.prompt != top.prompt:
-        yield Difference(what="prompt", before="that of the top level", after=of_rule.prompt or "")
-    of_course = {("rule", name), ("stage_result", StageSettings().result)}
-    for each in _changed("", top, of_rule):
-        if (each.what, each.after) not in of_course:
-            yield each
-
-
-def _changed(prefix: str, old: Settings, new: Settings) -> Iterator[Difference]:
-    for name in type(old).model_fields:
-        if name in _FILE_KEYS:
-            continue
-        one, other = getattr(old, name), getattr(new, name)
-        if isinstance(one, BaseModel) and type(one) is type(other):
-            for key, info in type(one).model_fields.items():
-                label = f"{prefix}{name}.{info.alias or key}"
-                yield from _difference(label, getattr(one, key), getattr(other, key))
-        elif name != "blocks":
-            yield from _difference(f"{prefix}{name}", one, other)
-        elif one != other:
-            yield Difference(what=f"{prefix}the block of an adapter", before="", after="changed")
-
-
-def _difference(what: str, one: Any, other: Any) -> Iterator[Difference]:
-    if one != other:
-        yield Difference(what=what, before=_text(one), after=_text(other))
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, BaseModel):
-        value = value.model_dump(exclude_defaults=True)
-    text = str(value) if value is not None else "not set"
-    return text if len(text) <= 80 else f"{text[:77]}..."

@@ -82,7 +82,7 @@ def test_other_settings_are_compared(cli: Cli, backlog: Path) -> None:
 
     assert ran.out == (
         "agent.max_concurrent_agents: 1 -> 2\n"
-        "rule docs: no -> yes\n"
+        "rule docs: not there -> for {labels: [docs]}\n"
         "A-1: now waits: no available orchestrator slots -> starts on local\n"
         "A-2: prompt - -> another text; rule default -> docs\n"
         "2 issues would go another way\n"
@@ -91,6 +91,56 @@ def test_other_settings_are_compared(cli: Cli, backlog: Path) -> None:
     assert same.startswith("nothing that is planned changes with ")
     document = json.loads(cli("plan", "--against", "NEW.md", "--format", "json").out)
     assert [one["issue"] for one in document["against"]["issues"]] == ["A-1", "A-2"]
+
+
+def test_each_change_is_told_once_and_as_the_file_says_it(cli: Cli, backlog: Path) -> None:
+    """What rules take from the top level is not told for each of them; what only a rule changes
+    is, with the keys and units of the file."""
+    path = backlog / "NEW.md"
+    old = path.read_text().replace(
+        "kiro:\n",
+        "  - name: urgent\n    when: {priority: {lte: 1}}\n    agent: {max_turns: 7}\nkiro:\n",
+    )
+    (backlog / "WORKFLOW.md").write_text(old)
+    new = (
+        old.replace("agents: 2}", "agents: 2, turn_timeout_ms: 60000, max_turns: 9}")
+        .replace("[docs]}", "[docs, 'area/*']}")
+        .replace("lte: 1", "in: [1, 2]")
+        .replace("agent: {max_turns: 3}", "agent: {max_turns: 3, stall_timeout_ms: 1000}")
+        .replace("kiro:\n", "verify: {commands: ['make test', make]}\nkiro:\n  model: x\n")
+    )
+    path.write_text(new)
+
+    ran = cli("plan", "--against", "NEW.md")
+
+    settings = [line for line in ran.out.splitlines()[:-1] if not line.startswith("A-")]
+    assert settings == [
+        "verify.commands: [] -> [make test, make]",
+        "agent.max_turns: 5 -> 9",
+        "agent.turn_timeout_ms: 3600000 -> 60000",
+        "kiro.model: not set -> x",
+        'rule docs: when: {labels: [docs]} -> {labels: [docs, "area/*"]}',
+        "rule docs: agent.stall_timeout_ms: 300000 -> 1000",
+        "rule urgent: when: {priority: {lte: 1}} -> {priority: {in: [1, 2]}}",
+    ]
+
+
+def test_a_secret_that_changes_is_not_shown(
+    cli: Cli, backlog: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither the old one nor the new one."""
+    monkeypatch.setenv("OLD_TOKEN", "old-and-secret")
+    monkeypatch.setenv("NEW_TOKEN", "new-and-secret")
+    text = (backlog / "WORKFLOW.md").read_text()
+    for name in ("WORKFLOW.md", "NEW.md"):
+        token = "$OLD_TOKEN" if name == "WORKFLOW.md" else "$NEW_TOKEN"
+        written = text.replace("kiro:\n", f"server: {{auth_token: {token}}}\nkiro:\n")
+        (backlog / name).write_text(written)
+
+    ran = cli("plan", "--against", "NEW.md")
+
+    assert ran.out.splitlines()[0] == "server.auth_token: - -> changed"
+    assert "and-secret" not in ran.out + ran.err
 
 
 def test_a_file_that_is_not_there_is_an_error(cli: Cli, backlog: Path) -> None:

@@ -66,7 +66,7 @@ def test_who_needs_a_person_comes_first_and_of_each_stage_the_newest() -> None:
     ]
     claims: dict[str, Claim] = {stopped.issue.id: held(stopped.issue)}
 
-    shown = standings(table, claims)  # type: ignore[arg-type]
+    shown = standings(table, claims, lambda one: f"rule of {one.id}")  # type: ignore[arg-type]
 
     assert [(each.issue.id, each.stage) for each in shown] == [
         ("stopped", WatchStage.NEEDS_PERSON),
@@ -78,6 +78,7 @@ def test_who_needs_a_person_comes_first_and_of_each_stage_the_newest() -> None:
         ("rest", WatchStage.WATCHED),
         ("over", WatchStage.ENDING),
     ]
+    assert shown[0].rule == "rule of stopped"
     assert shown[0].held == HoldReason.OPERATOR
     assert shown[0].waits_for.startswith("its issue is held: ")
     assert [each.queued for each in shown].index(True) == 4
