@@ -26,11 +26,12 @@ def rules(
     source: Source = Source(),
     output: OutputFormat = Format.TEXT,
 ) -> None:
-    """Show which rule decides for an issue that is active now, and why those before it do not.
+    """Show which rule decides for an issue, and why those before it do not.
 
-    The settings that the rule changes are shown too. Without an issue, it is shown how many issues
-    each rule has. The tracker is asked once; nothing is started or written. A rule that was chosen
-    for an issue stays so until the issue is let go of.
+    The settings that the rule changes are shown too. Of an issue that is in no active state it is
+    shown which rule would decide if it were. Without an issue, it is shown how many issues each
+    rule has. The tracker is asked once; nothing is started or written. A rule that was chosen for
+    an issue stays so until the issue is let go of.
     """
     if issue is not None and os.path.exists(issue):
         raise SortieError(
@@ -44,35 +45,46 @@ def rules(
 
 
 def _show_one(options: RunOptions, issue: str, output: Format) -> None:
-    from sortie.daemon.dry_run import rule_verdicts
+    from sortie.daemon.dry_run import rule_verdict
     from sortie.daemon.setting_changes import settings_of_a_rule
 
-    verdicts = rule_verdicts(options)
-    found = next((one for one in verdicts if issue in (one.issue.identifier, one.issue.id)), None)
-    if found is None:
-        raise SortieError(f"{issue} is not among the issues in an active state")
-    changes = tuple(settings_of_a_rule(found.settings, found.rule))
+    found = rule_verdict(options, issue)
+    changes = tuple(settings_of_a_rule(found.settings, found.rule or ""))
     if output is Format.JSON:
         emit_json(
             {
                 "issue": found.issue.identifier,
                 "state": found.issue.state,
+                "active": found.active,
                 "rule": found.rule or None,
                 "passed_over": list(found.passed_over),
                 "settings": [
                     {"setting": one.what, "top_level": one.before, "rule": one.after}
                     for one in changes
                 ],
+                "would": [
+                    {"rule": name or None, "states": list(states)} for name, states in found.would
+                ],
             }
         )
         return
-    decides = f"rule {found.rule} decides" if found.rule else "the top level of the settings does"
-    emit_line(one_line(f"{found.issue.identifier} ({found.issue.state}): {decides}"))
+    about = f"{found.issue.identifier} ({found.issue.state})"
+    if found.rule is None:
+        emit_line(one_line(f"{about}: no rule decides, as this is no active state"))
+        for name, states in found.would:
+            emit_line(one_line(f"in {' or '.join(states)}: {_named(name)} would"))
+        return
+    chosen = "" if found.active else ", as it was chosen when the issue was claimed"
+    emit_line(one_line(f"{about}: {_named(found.rule)} decides{chosen}"))
     for line in found.passed_over:
         emit_line(one_line(f"not {line}"))
     for one in changes:
         before = f" instead of {one.before}" if one.before else ""
         emit_line(one_line(f"sets {one.what}: {one.after}{before}"))
+
+
+def _named(rule: str) -> str:
+    return f"rule {rule}" if rule else "the top level of the settings"
 
 
 def _show_all(options: RunOptions, output: Format) -> None:

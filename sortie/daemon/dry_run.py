@@ -31,7 +31,7 @@ from sortie.orchestrator.recovery import let_go
 from sortie.scheduler import Memory, Policy, RunIds, Scheduler, policy_of
 from sortie.scheduler import events as ev
 from sortie.scheduler.claims import Claim, Held, Rechecking, Running
-from sortie.scheduler.rule_choice import decides, passed_over
+from sortie.scheduler.rule_choice import decides, passed_over, stands
 from sortie.scheduler.timing import order_key
 from sortie.store.readonly import read_state
 from sortie.telemetry.log import LogSink, configure
@@ -127,27 +127,54 @@ def rule_uses(options: RunOptions) -> list[RuleUse]:
     ]
 
 
-class RuleVerdict(Struct, frozen=True):
+class RuleVerdict(Struct, frozen=True, kw_only=True):
     """The rule that decides for an issue, "" for the top level, and why those before it do not;
-    ``settings`` are those of the top level."""
+    ``settings`` are those of the top level.
+
+    ``rule`` is None where no rule decides, as the issue is neither active nor in hand. ``would``
+    are the rules that would decide then, each with the active states in which it would.
+    """
 
     issue: Issue
-    rule: str
+    active: bool
+    rule: str | None
     passed_over: tuple[str, ...]
     settings: Settings
+    would: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
-def rule_verdicts(options: RunOptions) -> list[RuleVerdict]:
-    """Poll once, and return which rule decides for each issue that is active. Raises
-    SortieError."""
+def rule_verdict(options: RunOptions, identifier: str) -> RuleVerdict:
+    """Ask the tracker for one issue, in whatever state, and return which rule decides for it.
+    Raises SortieError."""
     workflow = load_quietly(options)
-    policy, found = policy_of(workflow.settings), survey(options, workflow)
-
-    def verdict(issue: Issue) -> RuleVerdict:
-        rule = decides(policy, issue, found.memory.rules.get(issue.id))
-        return RuleVerdict(issue, rule, passed_over(policy, issue, rule), workflow.settings)
-
-    return [verdict(issue) for issue in found.issues]
+    settings, policy = workflow.settings, policy_of(workflow.settings)
+    issue = _find(options, workflow, identifier)
+    chosen = _memory(settings, policy, has_program=True).rules.get(issue.id)
+    rule = decides(policy, issue, chosen)
+    active = policy.of_rule(rule).is_active(issue)
+    is_chosen = chosen is not None and stands(policy, chosen)
+    if active or is_chosen:
+        return RuleVerdict(
+            issue=issue,
+            active=active,
+            rule=rule,
+            passed_over=passed_over(policy, issue, rule),
+            settings=settings,
+        )
+    would: dict[str, list[str]] = {}
+    for state in states_of(settings).active:
+        moved = replace(issue, state=state)
+        name = decides(policy, moved, None)
+        if policy.of_rule(name).is_active(moved):
+            would.setdefault(name, []).append(state)
+    return RuleVerdict(
+        issue=issue,
+        active=False,
+        rule=None,
+        passed_over=(),
+        settings=settings,
+        would=tuple((name, tuple(states)) for name, states in would.items()),
+    )
 
 
 def verdicts_on(
@@ -242,7 +269,11 @@ async def missing_program(options: RunOptions, settings: Settings) -> str | None
 
 def read_issue(options: RunOptions, identifier: str) -> Issue:
     """Return the issue of that identifier or id. Raises SortieError where there is none."""
-    issue = _ask(options, load_quietly(options), lambda tracker: tracker.find(identifier))
+    return _find(options, load_quietly(options), identifier)
+
+
+def _find(options: RunOptions, workflow: Workflow, identifier: str) -> Issue:
+    issue = _ask(options, workflow, lambda tracker: tracker.find(identifier))
     if issue is None:
         raise SortieError(f"the tracker has no issue {identifier}; look at its spelling")
     return issue

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 import trio
+from msgspec.structs import replace
 
-from sortie.model import HoldReason
+from sortie.model import HoldReason, IssueId
 from sortie.scheduler.records import RecordHold, RecordRule
 from sortie.store.sqlite import open_store
 from tests.cli.conftest import Cli
+from tests.cli.world import write_issue
 from tests.store.records import an_issue, retry
 
 T = 1_700_000_000.0
@@ -66,6 +68,7 @@ def test_the_rule_of_an_issue_and_why_not_those_before_it(
     assert json.loads(ran.out) == {
         "issue": issue,
         "state": "Todo",
+        "active": True,
         "rule": rule,
         "passed_over": passed_over,
         "settings": [
@@ -73,8 +76,9 @@ def test_the_rule_of_an_issue_and_why_not_those_before_it(
         ]
         if rule == "urgent"
         else [],
+        "would": [],
     }
-    decides = f"rule {rule} decides" if rule else "the top level of the settings does"
+    decides = f"rule {rule} decides" if rule else "the top level of the settings decides"
     assert told.out.splitlines() == [
         f"{issue} (Todo): {decides}",
         *(f"not {line}" for line in passed_over),
@@ -82,14 +86,61 @@ def test_the_rule_of_an_issue_and_why_not_those_before_it(
     ]
 
 
-def test_an_issue_that_is_not_active_is_told_so(cli: Cli, backlog: Path) -> None:
+def test_an_issue_that_is_not_there_is_told_so(cli: Cli, backlog: Path) -> None:
     """It is an error, with one line."""
     ran = cli("rules", "X-1")
 
     assert (ran.code, ran.err) == (
         1,
-        "sortie: X-1 is not among the issues in an active state\n",
+        "sortie: the tracker has no issue X-1; look at its spelling\n",
     )
+
+
+def test_an_issue_that_is_not_active_is_found(cli: Cli, backlog: Path) -> None:
+    """It is told which rule would decide in which active state."""
+    write_issue(backlog, "D-2", state="Done", labels="[docs]")
+    path = backlog / "WORKFLOW.md"
+    path.write_text(
+        path.read_text().replace(
+            "rules:\n",
+            "rules:\n  - {name: build, when: {}, tracker: {active_states: [To build]}}\n",
+        )
+    )
+
+    ran = cli("rules", "D-2")
+    document = json.loads(cli("rules", "D-2", "--format", "json").out)
+
+    assert ran.out.splitlines() == [
+        "D-2 (Done): no rule decides, as this is no active state",
+        "in To build: rule build would",
+        "in Todo: rule docs would",
+    ]
+    assert (document["active"], document["rule"]) == (False, None)
+    assert document["would"] == [
+        {"rule": "build", "states": ["To build"]},
+        {"rule": "docs", "states": ["Todo"]},
+    ]
+
+
+def test_a_rule_that_was_chosen_decides_in_any_state(cli: Cli, backlog: Path) -> None:
+    """As long as the issue is in hand."""
+    write_issue(backlog, "D-2", state="Review", labels="[docs]")
+
+    async def commit() -> None:
+        async with open_store(str(backlog / "s.db")) as store:
+            issue = replace(an_issue("D-2", state="Review"), id=IssueId("D-2"))
+            chosen = RecordRule(issue_id=issue.id, rule="urgent")
+            hold = RecordHold(issue=issue, reason=HoldReason.OPERATOR, detail="")
+            await store.commit([chosen, hold], T)
+
+    trio.run(commit)
+    ran = cli("rules", "D-2")
+
+    assert ran.out.splitlines() == [
+        "D-2 (Review): rule urgent decides, as it was chosen when the issue was claimed",
+        "not docs: the rule does not work on issues in the state Review",
+        "sets agent.max_turns: 1 instead of 5",
+    ]
 
 
 def test_the_prompt_of_an_issue_is_that_of_its_rule(cli: Cli, backlog: Path) -> None:
