@@ -7,7 +7,7 @@ import select
 import signal
 import socket
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,7 +17,7 @@ from msgspec import Struct
 from sortie.cli.arguments import OutputFormat, Source, Sources
 from sortie.cli.format import utc
 from sortie.cli.output import Format, columns, complain, emit, emit_json, one_line
-from sortie.cli.parameters import WrongUsage, option
+from sortie.cli.parameters import option
 from sortie.model import SortieError
 
 if TYPE_CHECKING:
@@ -43,15 +43,22 @@ def status(
     """Show what the daemon does: its health, what runs, waits and is held, and what is wrong.
 
     With --watch a daemon that is gone is said to be, and looked for again. As JSON it is the
-    document of /api/v1/state with 'ready' and 'reasons', with --watch one of them a line.
+    document of /api/v1/state with 'ready' and 'reasons', with --watch one of them a line. Of
+    several workflows each is shown, in JSON by its name.
     """
     from sortie.cli.discovery import locate
 
     workflows = source.each()
     if "" not in workflows:
         if watch:
-            raise WrongUsage("shows one workflow; choose it with --workflow", parameter="--watch")
-        _show_several(workflows, output)
+            with pausing() as pause:
+                follow_several(workflows, output, pause)
+            return
+        document, texts = _look_at(workflows)
+        if output is Format.JSON:
+            emit_json(document)
+        else:
+            emit("\n".join(texts))
         return
     place = locate(workflows[""])
     if watch:
@@ -63,12 +70,13 @@ def status(
         emit(_screen(_read_status(place)))
 
 
-def _show_several(workflows: Mapping[str, Source], output: Format) -> None:
-    """Show the daemon of each workflow, or why it cannot be shown."""
+def _look_at(workflows: Mapping[str, Source]) -> tuple[dict[str, Any], list[str]]:
+    """Return the daemon of each workflow as a document and as texts, or why it cannot be shown."""
     from sortie.cli.discovery import locate
 
     documents: dict[str, Any] = {}
-    for number, (name, source) in enumerate(workflows.items()):
+    texts: list[str] = []
+    for name, source in workflows.items():
         try:
             found = _read_status(locate(source))
             documents[name] = found.document
@@ -76,10 +84,17 @@ def _show_several(workflows: Mapping[str, Source], output: Format) -> None:
         except SortieError as error:
             documents[name] = {"error": str(error)}
             text = f"{one_line(str(error))}\n"
-        if output is Format.TEXT:
-            emit(f"{chr(10) * bool(number)}workflow {name}\n{text}")
-    if output is Format.JSON:
-        emit_json({"workflows": documents})
+        texts.append(f"workflow {name}\n{text}")
+    return {"workflows": documents}, texts
+
+
+def follow_several(workflows: Mapping[str, Source], output: Format, pause: Pause) -> None:
+    """Show the daemons of several workflows again and again, also where one cannot be shown."""
+    with ExitStack() as screens:
+        shown = _StatusOutput(output, screens)
+        while True:
+            shown.show(*_look_at(workflows))
+            pause(INTERVAL)
 
 
 def follow(place: DaemonPlace, output: Format, pause: Pause) -> None:
@@ -90,7 +105,8 @@ def follow(place: DaemonPlace, output: Format, pause: Pause) -> None:
         shown = _StatusOutput(output, screens)
         while True:
             try:
-                shown.show(_read_status(place))
+                found = _read_status(place)
+                shown.show(found.document, [_screen(found)])
             except SortieError as error:
                 # One that was seen may be restarted this moment: its token is not the new one's.
                 if not isinstance(error, NoDaemon) and not shown.has_shown:
@@ -140,21 +156,21 @@ class _StatusOutput:
         """Whether a daemon was seen."""
         return self._count > 0
 
-    def show(self, status_read: _Status) -> None:
-        """Show a look at a daemon."""
+    def show(self, document: dict[str, Any], texts: Sequence[str]) -> None:
+        """Show a look at a daemon, or at several."""
         self._missed = ""
         if self._output is Format.JSON:
-            emit(json.dumps(status_read.document, separators=(",", ":")) + "\n")
+            emit(json.dumps(document, separators=(",", ":")) + "\n")
         elif self._live is not None:
-            _draw(self._live, _screen(status_read))
+            _draw(self._live, texts)
         else:
-            emit(("\n" if self._count else "") + _screen(status_read))
+            emit("\n" * bool(self._count) + "\n".join(texts))
         self._count += 1
 
     def miss(self, why: str) -> None:
         """Say that there is no daemon, once where what was said stays."""
         if self._live is not None:
-            _draw(self._live, f"{utc(datetime.now(UTC))} {one_line(why)}\nlooking on\n")
+            _draw(self._live, [f"{utc(datetime.now(UTC))} {one_line(why)}\nlooking on\n"])
         elif why != self._missed:
             complain(f"{why}; looking on")
         self._missed = why
@@ -173,15 +189,32 @@ def _live(screens: ExitStack) -> Live | None:
     )
 
 
-def _draw(live: Live, text: str) -> None:
+def _draw(live: Live, texts: Sequence[str]) -> None:
     from rich.text import Text
 
-    height = live.console.size.height
-    lines = text.splitlines()
-    if len(lines) > height:
-        room = max(1, height - 1)
-        lines = [*lines[:room], f"... and {len(lines) - room} lines more"]
+    lines = fitting([text.splitlines() for text in texts], live.console.size.height)
     live.update(Text.from_ansi("\n".join(lines)), refresh=True)
+
+
+def fitting(texts: Sequence[Sequence[str]], height: int) -> list[str]:
+    """Return texts with a blank line between two, cut so that all of them have room: the long ones
+    share what the short ones leave."""
+    left = max(len(texts), height - (len(texts) - 1))
+    rooms: dict[int, int] = {}
+    for number in sorted(range(len(texts)), key=lambda number: len(texts[number])):
+        rooms[number] = min(len(texts[number]), left // (len(texts) - len(rooms)))
+        left -= rooms[number]
+    lines: list[str] = []
+    for number, text in enumerate(texts):
+        room = rooms[number]
+        if number:
+            lines.append("")
+        if len(text) > room:
+            room = max(1, room - 1)
+            lines += [*text[:room], f"... and {len(text) - room} lines more"]
+        else:
+            lines += text
+    return lines
 
 
 def _read_status(place: DaemonPlace) -> _Status:

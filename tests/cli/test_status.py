@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from sortie.cli.arguments import Source
 from sortie.cli.discovery import DaemonPlace
 from sortie.cli.output import Format
-from sortie.cli.status import INTERVAL, follow, pausing
+from sortie.cli.status import INTERVAL, fitting, follow, follow_several, pausing
 from tests.cli.conftest import Cli
 from tests.cli.fake_daemon import READY, STATE, FakeDaemon, announce
 from tests.cli.world import Ran
@@ -448,6 +448,59 @@ def test_a_watch_ends_where_looking_on_is_no_use(cli: Cli, here: Path, daemon: F
     ran = cli("status", "--watch")
 
     assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)
+
+
+def two_workflows(here: Path, daemon: FakeDaemon) -> dict[str, Source]:
+    """Two workflows, of which one has a daemon."""
+    sources = {}
+    for name in ("api", "docs"):
+        (here / name).mkdir()
+        path = here / name / "WORKFLOW.md"
+        path.write_text((here / "WORKFLOW.md").read_text())
+        sources[name] = Source(argument=path)
+    announce(here / "api", daemon.endpoint())
+    return sources
+
+
+def watch_several(sources: dict[str, Source], output: Format, *steps: Callable[[], object]) -> None:
+    with pytest.raises(Enough):
+        follow_several(sources, output, pauses(*steps))
+
+
+def test_a_watch_of_several_workflows_shows_each(
+    here: Path, daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Again and again, also one that is away; another is shown as soon as it comes."""
+    daemon.show(STATE)
+    sources = two_workflows(here, daemon)
+
+    watch_several(sources, Format.TEXT, lambda: announce(here / "docs", daemon.endpoint()))
+    text = capsys.readouterr().out
+    watch_several(sources, Format.JSON)
+    (line,) = capsys.readouterr().out.splitlines()
+
+    quiet = expected(QUIET, daemon)
+    first, second = text.split("\n\nworkflow api\n")
+    assert first.startswith(f"workflow api\n{quiet}\nworkflow docs\nno daemon runs for ")
+    assert second == f"{quiet}\nworkflow docs\n{quiet}"
+    document = json.loads(line)["workflows"]
+    assert document["api"] == document["docs"] == STATE | {"ready": True, "reasons": []}
+
+
+def test_all_workflows_have_room_on_a_terminal() -> None:
+    """What is short is whole, and what is long shares the rest."""
+    long, short = [f"l{n}" for n in range(40)], ["s0", "s1"]
+
+    both = fitting([long, short], 12)
+    three = fitting([long, short, long], 12)
+    tiny = fitting([long, long, long], 2)
+
+    assert both == [*long[:8], "... and 32 lines more", "", *short]
+    cut = [*long[:3], "... and 37 lines more"]
+    assert three == [*cut, "", *short, "", *cut]
+    assert len(three) == 12
+    assert tiny.count("... and 39 lines more") == 3
+    assert fitting([long], 41) == long
 
 
 def test_a_terminal_is_drawn_over(
