@@ -18,11 +18,15 @@ class CheckOutcome(StrEnum):
 
 
 class CheckResult(Struct, frozen=True, kw_only=True):
-    """What a check found, in one sentence, and what a person can do; neither holds a secret."""
+    """What a check found, in one sentence, and what a person can do; neither holds a secret.
+
+    ``public`` is whether strangers can write issues, where the check was told.
+    """
 
     outcome: CheckOutcome
     sentence: str
     remedy: str = ""
+    public: bool | None = None
 
 
 class Check(Struct, frozen=True, kw_only=True):
@@ -39,9 +43,9 @@ class Check(Struct, frozen=True, kw_only=True):
     remedy: str = ""
 
 
-def passed(sentence: str) -> CheckResult:
+def passed(sentence: str, *, public: bool | None = None) -> CheckResult:
     """Return that all is well."""
-    return CheckResult(outcome=CheckOutcome.OK, sentence=sentence)
+    return CheckResult(outcome=CheckOutcome.OK, sentence=sentence, public=public)
 
 
 def warned(sentence: str, remedy: str) -> CheckResult:

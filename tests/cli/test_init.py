@@ -49,6 +49,8 @@ def test_each_starter_is_valid_without_a_warning(
     settings = load_workflow(RunOptions(workflow=here / "WORKFLOW.md", environ=os.environ)).settings
     assert (settings.agent.kind, settings.tracker.kind) == (agent, tracker)
     assert settings.agent.max_concurrent_agents == 2
+    strangers = tracker in ("github", "gitlab", "gitea")
+    assert settings.trust.authors == ("write" if strangers else "anyone")
 
 
 @pytest.mark.parametrize("word", ["agent", "tracker"])

@@ -112,6 +112,7 @@ def test_a_tracker_that_answers_passes(tmp_path: Path) -> None:
         ("workflow", CheckOutcome.OK),
         ("settings", CheckOutcome.OK),
         ("tracker.read", CheckOutcome.OK),
+        ("tracker.trust", CheckOutcome.OK),
         ("tracker.candidates", CheckOutcome.OK),
         ("tracker.other_states", CheckOutcome.OK),
     ]
@@ -172,7 +173,7 @@ def test_a_secret_in_what_others_say_is_not_told(
     from toy_tracker.tracker import ToyTracker
 
     texts = {"sentence": "fine", "remedy": "none", part: f"the key {API_KEY} is right"}
-    leaking = CheckResult(outcome=CheckOutcome.WARNING, **texts)
+    leaking = CheckResult(outcome=CheckOutcome.WARNING, **texts)  # type: ignore[arg-type]
     monkeypatch.setattr(ToyTracker, "checks", lambda self: [answering("leak", leaking)])
 
     with serving() as server:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from sortie.config.settings import Settings
 from sortie.daemon.doctor.checkup import Diagnosis, Tell, remedy_of, run_checks
+from sortie.daemon.doctor.trust import trust_check
 from sortie.daemon.tracker import FreshSightings, open_tracker, states_of
 from sortie.daemon.tracker_status import unnamed_states
 from sortie.facts import AdapterCrashed, Fact
@@ -14,6 +15,7 @@ from sortie.model.checks import Check, CheckResult, failed, passed, warned
 from sortie.model.issues import natural_key
 from sortie.orchestrator.guarded_tracker import GuardedTracker
 from sortie.telemetry.log import LogSink
+from sortie.trackers import ADAPTERS
 from sortie.workflow.loader import Workflow
 
 
@@ -25,11 +27,22 @@ async def look_at_tracker(workflow: Workflow, environ: Mapping[str, str], tell: 
         if isinstance(fact, AdapterCrashed):  # what is told says the rest
             sink(fact)
 
+    public: list[bool] = []
+
+    def note(found: Diagnosis) -> None:
+        if found.result.public is not None:
+            public.append(found.result.public)
+        tell(found)
+
     try:
         async with open_tracker(workflow, FreshSightings(), publish, environ) as tracker:
-            settings = workflow.settings
-            general = (_candidates(settings, tracker), _other_states(settings, tracker))
-            await run_checks("tracker", (*tracker.checks(), *general), tell)
+            settings, rights = workflow.settings, ADAPTERS.load(kind).rights
+            general = (
+                trust_check(settings, rights, lambda: any(public) if public else None),
+                _candidates(settings, tracker),
+                _other_states(settings, tracker),
+            )
+            await run_checks("tracker", (*tracker.checks(), *general), note)
     except TrackerError as error:
         sentence = f"the {kind} tracker cannot be used: {error}"
         tell(Diagnosis(name="tracker", result=failed(sentence, remedy_of(error))))

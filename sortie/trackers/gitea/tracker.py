@@ -84,8 +84,9 @@ class GiteaTracker(HttpTracker[GiteaItem]):
         """Return what ``sortie doctor`` asks: the repository, clock and limits."""
 
         async def reach() -> CheckResult:
-            await self._check_project()
-            return passed(f"{self.client.provider} shows {self._name}")
+            private = mapping_of(await self._check_project()).get("private")
+            public = None if not isinstance(private, bool) else not private
+            return passed(f"{self.client.provider} shows {self._name}", public=public)
 
         return (Check(name="reach", ask=reach), clock_check(self.client), budget_check(self.client))
 
@@ -207,12 +208,13 @@ class GiteaTracker(HttpTracker[GiteaItem]):
         blocked_by = await self._blockers(item, Use.READ)
         return replace(self._reader.issue(item, self._states, blocked_by), comments=comments)
 
-    async def _check_project(self) -> None:
+    async def _check_project(self) -> Any:
         answer = await self._api.ask("", f"cannot see the repository {self._name}", wanted=MISSING)
         if not answer.ok:
             what = f"cannot see the repository {self._name}: it is not there, or hidden"
             advice = "check tracker.project and what the token may see"
             raise TrackerError(TrackerErrorKind.CLOSED, f"{what}; {advice}")
+        return answer.json()
 
     def _heard(self, item: GiteaItem) -> None:
         self._known.put(item.told)

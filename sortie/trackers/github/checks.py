@@ -72,7 +72,8 @@ class GitHubChecks:
         if found.get("has_issues") is False:
             return failed(f"{name} has no issues", "switch Issues on in its settings")
         visibility = "private" if found.get("private") else "public"
-        return passed(f"{name} is there, {visibility}, with issues")
+        public = visibility == "public"
+        return passed(f"{name} is there, {visibility}, with issues", public=public)
 
     async def _read(self) -> CheckResult:
         count = len(await self._api.issues(closed_too=False, since=datetime.now(UTC)))

@@ -110,7 +110,7 @@ class GitLabChecks:
                 f"issues are switched off in {path}",
                 "switch them on: Settings > General > Visibility, project features, permissions",
             )
-        return passed(f"{path} is project {self._project.get('id')}")
+        return passed(f"{path} is project {self._project.get('id')}", public=self._is_public())
 
     async def read(self) -> CheckResult:
         first, count = await self._api.first_issue(())
@@ -120,7 +120,15 @@ class GitLabChecks:
         if not self._project:  # of a group
             with suppress(ValueError):
                 self._project = await self._api.project(key_of(first).project)
-        return passed(f"{number} can be read" if count != 1 else "1 open issue can be read")
+        told = f"{number} can be read" if count != 1 else "1 open issue can be read"
+        return passed(told, public=self._is_public())
+
+    def _is_public(self) -> bool | None:
+        """Tell whether everybody with an account can write issues in the project."""
+        visibility = self._project.get("visibility")
+        if not isinstance(visibility, str):
+            return None
+        return visibility == "public" and self._project.get("issues_access_level") != "private"
 
     async def write(self) -> CheckResult:
         await trio.lowlevel.checkpoint()

@@ -31,6 +31,7 @@ class GiteaService:
     dependencies: dict[int, list[int]] = field(default_factory=dict)
     labels: dict[int, str] = field(default_factory=dict)
     crowd: Crowd = field(default_factory=Crowd)
+    private: bool = True
     down: bool = False
     retry_after: int | None = None
     page: int = 3
@@ -84,7 +85,7 @@ class GiteaService:
             return Reply(status=401, body={"message": "token is required"})
         path = request.path.removeprefix(ROOT)
         routes: list[tuple[str, str, Callable[..., Reply]]] = [
-            ("GET", "", lambda _: Reply(body={"full_name": PROJECT})),
+            ("GET", "", lambda _: Reply(body={"full_name": PROJECT, "private": self.private})),
             ("GET", "/issues", self._list),
             ("GET", r"/labels", self._labels),
             ("POST", r"/labels", self._make_label),

@@ -93,6 +93,7 @@ class GitHubService:
     visible: bool = True
     has_issues: bool = True
     archived: bool = False
+    private: bool = True
     graphql: str = "new"
     graphql_remaining: int | None = None
     graphql_most: int = MOST
@@ -262,6 +263,7 @@ class GitHubService:
                         self.repository,
                         has_issues=self.has_issues,
                         archived=self.archived,
+                        private=self.private,
                         may_write=self.may_write,
                     )
                 )

@@ -94,7 +94,9 @@ watchers_count network_count subscribers_count
 """
 
 
-def a_repository(url: str, *, has_issues: bool, archived: bool, may_write: bool) -> Json:
+def a_repository(
+    url: str, *, has_issues: bool, archived: bool, private: bool, may_write: bool
+) -> Json:
     """Return a repository."""
     when = "2020-01-01T00:00:00Z"
     return {
@@ -113,7 +115,7 @@ def a_repository(url: str, *, has_issues: bool, archived: bool, may_write: bool)
         "updated_at": when,
         "url": url,
         "full_name": "octo-org/hello-world",
-        "private": True,
+        "private": private,
         "has_issues": has_issues,
         "archived": archived,
         "permissions": {

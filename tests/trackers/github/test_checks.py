@@ -94,6 +94,18 @@ async def test_each_trouble_is_found_by_its_check(
     assert {request.method for request in hub.server.asked} == {"GET"}
 
 
+@pytest.mark.parametrize("private", [True, False])
+async def test_it_is_told_whether_strangers_can_write(hub: GitHub, private: bool) -> None:
+    """By the check of the project, with no request of its own."""
+    hub.service.private = private
+    check = next(check for check in hub.tracker.checks() if check.name == "project")
+
+    found = await check.ask()
+
+    assert found.public is not private
+    assert len(hub.server.asked) == 1
+
+
 async def test_a_filter_is_tried(tmp_path: Path) -> None:
     """It says how many issues it finds."""
     async with github_opened(tmp_path, query_filter="label:agent") as hub:

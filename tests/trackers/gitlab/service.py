@@ -150,6 +150,8 @@ class GitLabService(GitLabWorld):
             "web_url": f"https://gitlab.example.org/{place.path}",
             "archived": place.archived,
             "issues_enabled": place.issues_enabled,
+            "issues_access_level": place.issues_access_level,
+            **({} if place.visibility is None else {"visibility": place.visibility}),
             "permissions": {"project_access": {"access_level": self.role}, "group_access": None},
         }
 

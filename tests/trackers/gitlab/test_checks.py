@@ -87,6 +87,32 @@ async def test_a_project_that_takes_no_change_is_found(
     assert told in sentence
 
 
+@pytest.mark.parametrize(
+    ("visibility", "level", "public"),
+    [
+        ("public", "enabled", True),
+        ("public", "private", False),
+        ("internal", "enabled", False),
+        ("private", "enabled", False),
+        (None, "enabled", None),
+    ],
+)
+async def test_it_is_told_whether_strangers_can_write(
+    hub: Hub, visibility: str | None, level: str, public: bool | None
+) -> None:
+    """By the checks that see the project: issues of a public one may be its members' alone."""
+    hub.world.web.visibility, hub.world.web.issues_access_level = visibility, level
+
+    async with hub.open() as tracker:
+        checks = {check.name: check for check in tracker.checks()}
+        found = await checks["project"].ask()
+        hub.world.web.labels += STATES.named
+        read = await checks["read"].ask()
+
+    assert found.public is public
+    assert read.public in (None, public)
+
+
 async def test_labels_that_are_missing_are_named_with_those_that_look_alike(hub: Hub) -> None:
     """A state whose label nobody has made is one that no issue is in."""
     hub.world.web.labels += ["todo", "In progres", "Review", "Done", "Dropped"]

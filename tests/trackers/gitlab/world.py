@@ -32,6 +32,8 @@ class Project:
     labels: list[str] = field(default_factory=list)
     archived: bool = False
     issues_enabled: bool = True
+    visibility: str | None = None
+    issues_access_level: str = "enabled"
 
 
 @dataclass
