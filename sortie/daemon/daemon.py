@@ -101,7 +101,9 @@ class Daemon:
             limits = isolation.groups.limits
             self._publish(facts.AgentsLimited(memory_bytes=limits.memory, tasks=limits.tasks))
         async with (
-            open_transports(self._publish, environ, isolation, self._process.local) as transports,
+            open_transports(
+                self._publish, environ, isolation, self._process.local, self._process.hosts
+            ) as transports,
             open_tracker(
                 self._workflow, StoredSightings(self._store), self._publish, environ
             ) as self._tracker,

@@ -10,7 +10,7 @@ import trio
 from sortie.config.settings import Settings
 from sortie.daemon.daemon_view import DaemonView
 from sortie.daemon.reloader import Reloader
-from sortie.daemon.transports import TransportPool
+from sortie.daemon.transports import RemoteHosts, TransportPool
 from sortie.orchestrator import Orchestrator
 from sortie.resources import Shortages
 from sortie.scheduler.grants import SlotGrant
@@ -36,8 +36,9 @@ class DaemonProcess(Protocol):
     """The process of one or several workflows.
 
     ``token`` is that of its HTTP server, ``isolation`` what ends processes on this machine, by the
-    transport ``local``; None where the workflow may have one of its own. ``sinks`` are told what
-    happens in the workflow. ``grant`` are the slots to begin with, None for no limit.
+    transport ``local``, and ``hosts`` are the connections to others; None where the workflow may
+    have its own. ``sinks`` are told what happens in the workflow. ``grant`` are the slots to begin
+    with, None for no limit.
     """
 
     @property
@@ -46,6 +47,8 @@ class DaemonProcess(Protocol):
     def isolation(self) -> IsolationInForce: ...
     @property
     def local(self) -> LocalTransport | None: ...
+    @property
+    def hosts(self) -> RemoteHosts | None: ...
     @property
     def sinks(self) -> Sequence[Publish]: ...
     @property

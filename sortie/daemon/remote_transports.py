@@ -11,17 +11,18 @@ from functools import partial
 import trio
 
 from sortie.config.settings import Isolation, Settings
+from sortie.daemon.ssh_connections import HostKey, SshConnections
 from sortie.model import RunId
 from sortie.telemetry import Publish, facts
 from sortie.transports import Transport
 from sortie.transports.host_health import HostHealth, MonitoredTransport
-from sortie.transports.ssh.asyncio_thread import start_asyncio_thread
 from sortie.transports.ssh.connection_pool import ConnectionPool
 from sortie.transports.ssh.launch import Bounds
 from sortie.transports.ssh.root_locks import RootLocks
 from sortie.transports.ssh.settings import SshSettings
 from sortie.transports.ssh.transport import SshTransport, new_nonce
 
+_RELEASE_BOUND = 1.0  # seconds; a workflow may end with the process, which closes all
 _CLOSED_EVERY = 1.0
 """Seconds between two looks whether a host that no setting names any more has no run left."""
 
@@ -34,21 +35,25 @@ class RemoteTransports:
     """
 
     def __init__(
-        self, publish: Publish, environ: Mapping[str, str], health: Callable[[], HostHealth]
+        self,
+        publish: Publish,
+        environ: Mapping[str, str],
+        health: Callable[[], HostHealth],
+        connections: SshConnections,
     ) -> None:
-        self._asyncio_thread = start_asyncio_thread()
+        self._connections = connections
         self._publish = publish
         self._health = health
         self._environ = environ
         self._remote: dict[tuple[str, SshSettings, str, float, Isolation], MonitoredTransport] = {}
         self._unswept: dict[str, set[RunId]] = {}
-        self._connections: dict[tuple[str, SshSettings], ConnectionPool] = {}
+        self._pools: dict[HostKey, ConnectionPool] = {}
         self.helper_environ: Mapping[str, str] = {}
-        self._locks: dict[tuple[str, SshSettings], RootLocks] = {}
+        self._locks: dict[HostKey, RootLocks] = {}
         # Pids and names are not unique: in containers they are the same again and again.
         self._holder = f"pid {os.getpid()} on {platform.node()}, life {new_nonce()[:8]}"
         self._noticed: set[tuple[str, str]] = set()
-        self._unwanted: set[tuple[str, SshSettings]] = set()
+        self._unwanted: set[HostKey] = set()
         self._news = trio.Event()
         self._isolation: dict[str, str] = {}
 
@@ -61,11 +66,11 @@ class RemoteTransports:
         handshake = settings.agent.read_timeout
         key = (host, ssh, delivery, handshake, settings.isolation)
         if key not in self._remote:
-            if (host, ssh) not in self._connections:
-                self._connections[host, ssh] = ConnectionPool(host, ssh, self._asyncio_thread)
+            if (host, ssh) not in self._pools:
+                self._pools[host, ssh] = self._connections.pool(self, (host, ssh))
             remote = SshTransport(
                 host,
-                self._connections[host, ssh],
+                self._pools[host, ssh],
                 delivery="inline" if delivery == "inline" else "stdin",
                 bounds=Bounds(handshake=handshake),
                 notice=partial(self._notice, host),
@@ -84,9 +89,9 @@ class RemoteTransports:
             settings.worker.ssh_hosts,
         )
         self._unwanted.clear()
-        for (host, used_ssh), connections in self._connections.items():
+        for host, used_ssh in self._pools:
             wanted = host in hosts and used_ssh == ssh
-            connections.set_wanted(wanted)
+            self._connections.set_wanted(self, (host, used_ssh), wanted=wanted)
             if not wanted:
                 self._unwanted.add((host, used_ssh))
         self._news.set()
@@ -102,16 +107,18 @@ class RemoteTransports:
                     if not is_busy(host):
                         if (host, ssh) in self._locks:
                             self._locks[host, ssh].release()
-                        self._connections[host, ssh].set_wanted(False)
+                        self._connections.set_wanted(self, (host, ssh), wanted=False)
                 await trio.sleep(_CLOSED_EVERY)
 
-    def _is_open(self, key: tuple[str, SshSettings]) -> bool:
-        return self._connections[key].links > 0
+    def _is_open(self, key: HostKey) -> bool:
+        """Tell whether a host has a root of ours, or a connection that nobody wants to keep."""
+        holds = key in self._locks and self._locks[key].holds_any
+        return holds or self._connections.is_closing(key)
 
     def _locks_of(self, host: str, ssh: SshSettings, handshake: float) -> RootLocks:
         if (host, ssh) not in self._locks:
             self._locks[host, ssh] = RootLocks(
-                self._connections[host, ssh],
+                self._pools[host, ssh],
                 self._holder,
                 new_nonce,
                 Bounds(handshake=handshake),
@@ -127,14 +134,14 @@ class RemoteTransports:
         for transport in self._remote.values():
             transport.hurry()
 
-    async def aclose(self, until: float = math.inf) -> None:
-        """Close all connections, within a few seconds, and by a time."""
-        try:
-            async with trio.open_nursery() as nursery:
-                for connections in self._connections.values():
-                    nursery.start_soon(connections.aclose, until)
-        finally:
-            await self._asyncio_thread.aclose()
+    async def leave(self, until: float = math.inf) -> None:
+        """Give back what is held on hosts, within a few seconds and by a time, and leave the
+        connections to others."""
+        until = min(until, trio.current_time() + _RELEASE_BOUND)
+        with trio.CancelScope(deadline=until, shield=True):
+            for locks in self._locks.values():
+                await locks.aclose()
+        self._connections.leave(self)
 
     def _isolated(self, host: str, sentence: str) -> None:
         """Publish what ends the processes of runs on a host, where that is news."""

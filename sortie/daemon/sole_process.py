@@ -13,7 +13,7 @@ from sortie.daemon.http_service import HttpService
 from sortie.daemon.reloader import Reloader
 from sortie.daemon.service_manager import ServiceManager, ServiceStanding, standing_of
 from sortie.daemon.shutdown import Shutdown
-from sortie.daemon.transports import TransportPool
+from sortie.daemon.transports import RemoteHosts, TransportPool
 from sortie.facts import Fact
 from sortie.orchestrator import Orchestrator
 from sortie.scheduler.grants import SlotGrant
@@ -30,6 +30,7 @@ class SoleProcess:
     def __init__(self, level: str, environ: Mapping[str, str], token: str, guards: Guards) -> None:
         self.token = token
         self.local: LocalTransport | None = None
+        self.hosts: RemoteHosts | None = None
         self.grant: SlotGrant | None = None
         self.isolation = IsolationInForce()
         self.reloader: Reloader | None = None

@@ -20,6 +20,28 @@ from sortie.transports.local import IsolationInForce, LocalTransport
 
 if TYPE_CHECKING:
     from sortie.daemon.remote_transports import RemoteTransports
+    from sortie.daemon.ssh_connections import SshConnections
+
+
+class RemoteHosts:
+    """The connections to remote hosts that the workflows of a process share: there once one of
+    them uses a host; to be closed."""
+
+    def __init__(self) -> None:
+        self._connections: SshConnections | None = None
+
+    def connections(self) -> SshConnections:
+        """Return the connections."""
+        if self._connections is None:
+            from sortie.daemon.ssh_connections import SshConnections
+
+            self._connections = SshConnections()
+        return self._connections
+
+    async def aclose(self, until: float = math.inf) -> None:
+        """Close all connections, within a few seconds, and by a time."""
+        if self._connections is not None:
+            await self._connections.aclose(until)
 
 
 class TransportPool:
@@ -35,9 +57,12 @@ class TransportPool:
         environ: Mapping[str, str],
         isolation: IsolationInForce | None = None,
         local: LocalTransport | None = None,
+        hosts: RemoteHosts | None = None,
     ) -> None:
         self._isolation = isolation or IsolationInForce()
         self._shares_local = local is not None
+        self._shares_hosts = hosts is not None
+        self._hosts = hosts or RemoteHosts()
         self.local = local or local_transport(environ, self._isolation)
         self._publish = publish
         self._environ = environ
@@ -62,7 +87,9 @@ class TransportPool:
                 return self.local
             from sortie.daemon.remote_transports import RemoteTransports
 
-            self._remote = RemoteTransports(self._publish, self._environ, self._health)
+            self._remote = RemoteTransports(
+                self._publish, self._environ, self._health, self._hosts.connections()
+            )
             self._has_remote.set()
         self._remote.helper_environ = self.helper_environ
         self._remote.mark_wanted(settings)
@@ -101,8 +128,10 @@ class TransportPool:
         async with trio.open_nursery() as nursery:
             if not self._shares_local:
                 nursery.start_soon(self.local.close)
-            if self._remote is not None:
-                nursery.start_soon(self._remote.aclose, self.close_until)
+            if self._remote is not None and self._shares_hosts:
+                nursery.start_soon(self._remote.leave, self.close_until)
+            elif self._remote is not None:  # what is held on hosts ends with the connections
+                nursery.start_soon(self._hosts.aclose, self.close_until)
 
     def _health(self) -> HostHealth:
         return HostHealth(troubled=self._troubled, reached=self._reached, reaped=self._reaped)
@@ -134,13 +163,14 @@ async def open_transports(
     environ: Mapping[str, str],
     isolation: IsolationInForce | None = None,
     local: LocalTransport | None = None,
+    hosts: RemoteHosts | None = None,
 ) -> AsyncIterator[TransportPool]:
     """Open the pool; its connections are closed in the end.
 
     ``isolation`` is what ends processes on this machine. A pool that is given the transport of
-    this machine shares it with others, and does not close it.
+    this machine, or the connections to hosts, shares them with others, and does not close them.
     """
-    pool = TransportPool(publish, environ, isolation, local)
+    pool = TransportPool(publish, environ, isolation, local, hosts)
     try:
         yield pool
     finally:

@@ -72,6 +72,15 @@ class Fleet:
         **blocks: Mapping[str, object] | str,
     ) -> None:
         """Write WORKFLOW.md as ``Place.write_workflow`` does, with these hosts or with all."""
+        self._place.write_workflow(prompt, **self.blocks(hosts, worker) | blocks)
+
+    def blocks(
+        self,
+        hosts: Iterable[str] | None = None,
+        worker: Mapping[str, object] | None = None,
+        root: str = ROOT,
+    ) -> dict[str, Mapping[str, object] | str]:
+        """Return the blocks of a workflow whose runs are on these hosts, or on all."""
         remote: dict[str, object] = {
             "ssh_hosts": list(self.hosts if hosts is None else hosts),
             "ssh_config": str(self.keys.config),
@@ -79,11 +88,7 @@ class Fleet:
             "ssh_identity_files": [str(self.keys.key)],
             "ssh_pass_env": ["KIRO_SIM_LOG"],
         }
-        settings: dict[str, Mapping[str, object] | str] = {
-            "workspace": {"root": ROOT},
-            "worker": remote | dict(worker or {}),
-        }
-        self._place.write_workflow(prompt, **settings | blocks)
+        return {"workspace": {"root": root}, "worker": remote | dict(worker or {})}
 
     def host_of(self, path: str) -> str:
         """Return the name of the host that has a directory."""

@@ -12,8 +12,10 @@ import trio
 from tests.daemon.service_socket import ServiceSocket
 from tests.e2e.conftest import Start
 from tests.e2e.daemon import Daemon
-from tests.e2e.place import PATIENCE, Json, Place
+from tests.e2e.place import PATIENCE, PROMPT, Json, Place
+from tests.e2e.remote import Fleet
 from tests.e2e.test_service_manager import told
+from tests.transports.ssh.sshd import requires_sshd
 
 NAMES = ("api", "docs", "web")
 
@@ -129,6 +131,35 @@ async def test_sixty_issues_of_three_workflows(several: Several, start: Start) -
     for name, place in several.one.items():
         done = [run["issue"] for run in await place.history() if run["status"] == "succeeded"]
         assert sorted(done) == sorted(f"N-{number}" for number in range(20)), name
+
+
+@requires_sshd
+async def test_workflows_share_the_link_to_a_host(
+    several: Several, start: Start, fleet: Fleet
+) -> None:
+    """All of their runs there go over one connection, through a kill of the daemon."""
+    (host,) = fleet.add("one")
+    several.all.workflow.unlink()
+    for name, place in several.one.items():
+        place.write_workflow(PROMPT, **fleet.blocks(root=f"~/{name}"))
+    several.add_issues(4, "delay=0.3")
+
+    async with start(".", "--max-agents", "3") as daemon:
+        await until_handed_off(several, 4)
+        links = host.links()
+        daemon.signal(signal.SIGKILL)
+        await daemon.exit_code()
+    async with start(".", "--max-agents", "3"):
+        await until_handed_off(several, 12)
+        later = host.links()
+
+    assert (links, later) == (1, 1)
+    assert host.links() == 0
+    for name, place in several.one.items():
+        rows = await place.history()
+        done = [row["issue"] for row in rows if row["status"] == "succeeded"]
+        assert sorted(done) == [f"N-{number}" for number in range(4)], name
+        assert {row["host"] for row in rows} == {"one"}
 
 
 async def test_what_is_in_each_others_way_is_refused(several: Several) -> None:

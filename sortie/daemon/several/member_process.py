@@ -14,7 +14,7 @@ from sortie.daemon.guards import Guards
 from sortie.daemon.reloader import Reloader
 from sortie.daemon.several.shared_shutdown import MemberEnding, SharedShutdown
 from sortie.daemon.several.shared_slots import SharedSlots
-from sortie.daemon.transports import TransportPool
+from sortie.daemon.transports import RemoteHosts, TransportPool
 from sortie.facts import Fact, WorkflowReloaded
 from sortie.orchestrator import Orchestrator
 from sortie.resources import Shortages
@@ -49,6 +49,7 @@ class SharedParts(Struct, kw_only=True):
     manager: Publish
     isolation: IsolationInForce
     local: LocalTransport
+    hosts: RemoteHosts
     guards: Guards
     shutdown: SharedShutdown
     shortages: Shortages
@@ -66,6 +67,7 @@ class MemberProcess:
         self.token = parts.token
         self.isolation = parts.isolation
         self.local: LocalTransport | None = parts.local
+        self.hosts: RemoteHosts | None = parts.hosts
         self.shortages = parts.shortages
         self.grant: SlotGrant | None = SlotGrant()
         self.view: DaemonView | None = None

@@ -25,7 +25,7 @@ from sortie.daemon.several.shared_slots import SharedSlots
 from sortie.daemon.several.supervisor import WorkflowSupervisor
 from sortie.daemon.several.workflow_states import WorkflowStates
 from sortie.daemon.shutdown import EXIT_IDLE_BUT_LEFT
-from sortie.daemon.transports import local_transport
+from sortie.daemon.transports import RemoteHosts, local_transport
 from sortie.daemon.workflow_file import load_workflow
 from sortie.facts import DaemonStopped, DaemonStopping, Fact
 from sortie.model import SortieError, WorkflowError
@@ -134,7 +134,7 @@ class _Several:
         mark = mark_of_database(self._name)
         groups = RunGroups.open(f"sortie-{mark:x}")
         isolation = await run_in_thread(establish_isolation, self._first.isolation, mark, groups)
-        local = local_transport(environ, isolation)
+        local, hosts = local_transport(environ, isolation), RemoteHosts()
         shutdown = SharedShutdown(local, self._publish, self._guards.deadline)
         slots = SharedSlots(self._options.max_agents, self._settings, self._publish)
         parts = SharedParts(
@@ -143,6 +143,7 @@ class _Several:
             manager=self._manager,
             isolation=isolation,
             local=local,
+            hosts=hosts,
             guards=self._guards,
             shutdown=shutdown,
             shortages=published_shortages(self._publish),
@@ -156,7 +157,9 @@ class _Several:
             self._guards.watchdog.leave_within()
             self._guards.watchdog.leave_within(self._guards.deadline.left())
             with trio.CancelScope(shield=True):
-                await local.close()
+                async with trio.open_nursery() as closing:
+                    closing.start_soon(local.close)
+                    closing.start_soon(hosts.aclose, self._guards.deadline.closed_until)
         self._publish(DaemonStopped(reason=shutdown.reason))
         return shutdown.exit_code
 

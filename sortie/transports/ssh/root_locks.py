@@ -51,6 +51,18 @@ class RootLocks:
             if channel is None or channel.closed.is_set():
                 await self._take(root)
 
+    @property
+    def holds_any(self) -> bool:
+        """Whether any root is held."""
+        return bool(self._held)
+
+    async def aclose(self) -> None:
+        """Give all of them back, and wait until they are."""
+        channels = tuple(self._held.values())
+        self.release()
+        for channel in channels:
+            await channel.closed.wait()
+
     def release(self) -> None:
         """Give all of them back."""
         for channel in self._held.values():
