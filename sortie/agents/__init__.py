@@ -119,7 +119,9 @@ class AgentAdapter(Struct, frozen=True, kw_only=True):
     doctor`` looks at besides the program, such as the credential: they cost nothing and change
     nothing. ``commands`` are words that people take for a kind of their own, such as the name of an
     agent's program, each with the command to set. ``read_only`` returns a block with which a
-    session can only read, made of the one in WORKFLOW.md; None where there is none.
+    session can only read, made of the one in WORKFLOW.md; None where there is none. ``keeps``
+    returns the directories in which the agent keeps its own settings, login and sessions, by its
+    environment and the words of its command.
     """
 
     kind: str
@@ -137,6 +139,7 @@ class AgentAdapter(Struct, frozen=True, kw_only=True):
     commands: Mapping[str, str] = field(default_factory=dict)
     checks: Callable[[AgentLook], Sequence[Check]] = lambda _look: ()
     read_only: Callable[[Any], BaseModel] | None = None
+    keeps: Callable[[Mapping[str, str], Sequence[str]], Sequence[str]] = lambda _env, _argv: ()
 
 
 class AgentAdapters(Adapters[AgentAdapter]):

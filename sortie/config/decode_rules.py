@@ -26,7 +26,16 @@ KEYS_OF_RULES: Mapping[str, Collection[str]] = {
 }
 """The keys of these blocks that a rule may set; of the others, all."""
 
-SECTIONS_OF_RULES = ("agent", "forge", "hooks", "repository", "self_review", "tracker", "verify")
+SECTIONS_OF_RULES = (
+    "agent",
+    "forge",
+    "hooks",
+    "repository",
+    "sandbox",
+    "self_review",
+    "tracker",
+    "verify",
+)
 
 DecodeOne = Callable[[Node], tuple[Settings | None, list[Problem]]]
 """Decode a front matter without rules."""

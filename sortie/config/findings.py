@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from sortie.config.forge_kinds import repository_findings
 from sortie.config.limits import limit_findings
 from sortie.config.report import Finding
+from sortie.config.sandbox import sandbox_findings
 from sortie.config.schemas import AgentSchema, BlockSchema, TrackerSchema
 from sortie.config.settings import (
     AgentSettings,
@@ -178,4 +179,7 @@ def all_findings(
         yield from files_findings(parts["trust"], has_repository=has_repository)
     yield from hook_findings(parts["hooks"], secrets)
     yield from worker_findings(parts["worker"])
+    if parts["sandbox"] is not None and parts["worker"] is not None:
+        on_hosts = bool(parts["worker"].ssh_hosts)
+        yield from sandbox_findings(parts["sandbox"], on_hosts=on_hosts)
     yield from server_findings(parts["server"])

@@ -22,6 +22,7 @@ from sortie.config.journal import JournalSettings
 from sortie.config.reactions import ReactionsSettings
 from sortie.config.references import Lookup
 from sortie.config.rules import Conditions, StageSettings
+from sortie.config.sandbox import SandboxSettings
 from sortie.config.self_review import SelfReviewSettings
 from sortie.config.share import ShareSettings
 from sortie.config.token_rates import TokenRate
@@ -286,6 +287,7 @@ class Settings(Block):
     forge: ForgeSettings = ForgeSettings()
     reactions: ReactionsSettings = ReactionsSettings()
     hooks: HookSettings = HookSettings()
+    sandbox: SandboxSettings = SandboxSettings()
     agent: AgentSettings = AgentSettings()
     share: ShareSettings = ShareSettings()
     worker: WorkerSettings = WorkerSettings()

@@ -14,11 +14,13 @@ from sortie.config.settings import Settings
 from sortie.daemon.locks import HeldElsewhere, Lock
 from sortie.daemon.repositories import Repositories, token_of
 from sortie.daemon.root_lock import RootLock
+from sortie.daemon.sandboxes import sandboxed
 from sortie.daemon.transports import TransportPool
 from sortie.model import (
     LOCAL,
     AgentError,
     StoreError,
+    TransportError,
     WorkspaceError,
 )
 from sortie.model.secrets import credentials_of, redactor, unchanged
@@ -89,6 +91,15 @@ class RunContexts:
             )
         )
         local = self._transports.local
+        remote = self._remote_on(settings, LOCAL, local)
+        env_file = workflow.env_file
+        wall = sandboxed(
+            settings,
+            local,
+            self._environ,
+            mirror=None if remote is None else remote.at(settings.workspace.root).mirror,
+            secret_files=() if env_file is None else (str(env_file.absolute()),),
+        )
         return RunContext(
             settings=settings,
             prompt=workflow.prompt_of(settings),
@@ -103,7 +114,8 @@ class RunContexts:
             resumes=adapter.resumes,
             handed_over=(*adapter.env_names, *settings.worker.ssh_pass_env),
             redact=lambda text: self._redact(text),
-            remote=self._remote_on(settings, LOCAL, local),
+            remote=remote,
+            wall=wall,
             reviewer=_reviewer(settings),
         )
 
@@ -133,7 +145,7 @@ class RunContexts:
         transport = self._transports.transport(host, self.local.settings)
         workspaces = Workspaces(here.settings.remote_root, transport)
         remote = self._remote_on(here.settings, host, transport)
-        return replace(here, transport=transport, workspaces=workspaces, remote=remote)
+        return replace(here, transport=transport, workspaces=workspaces, remote=remote, wall=None)
 
     def _remote_on(
         self, settings: Settings, host: str, transport: Transport
@@ -204,6 +216,20 @@ async def simulator_of(context: RunContext) -> str | None:
     return command[0] if is_one else None
 
 
+async def _sandbox_trouble(context: RunContext) -> str | None:
+    """Say why programs cannot be started in the sandbox that the settings want, None where they can
+    or none is wanted. Raises TransportError for a shortage."""
+    if context.wall is None:
+        return None
+    try:
+        await context.wall.check()
+    except TransportError as exc:
+        if shortage_behind(exc) is not None:
+            raise
+        return str(exc)
+    return None
+
+
 async def preflight(
     contexts: Mapping[str, RunContext], store: Store, lock: Lock, shortages: Shortages
 ) -> Readiness:
@@ -227,7 +253,10 @@ async def preflight(
                     if shortage_behind(exc) is not None:
                         return Readiness(shortage=str(exc))
                     hindrances[rule] = str(exc)
-    except (StoreError, WorkspaceError, HeldElsewhere, OSError, Shortage) as exc:
+                    continue
+                if (why := await _sandbox_trouble(one)) is not None:
+                    hindrances[rule] = why
+    except (StoreError, WorkspaceError, HeldElsewhere, OSError, Shortage, TransportError) as exc:
         return Readiness(fault=str(exc))
     hindrance = hindrances.pop("", None)
     if hindrance is not None or hindrances:

@@ -6,6 +6,7 @@ Rule 2: nothing above this package knows which kind of transport it has.
 
 from __future__ import annotations
 
+import socket
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from enum import Enum, auto
@@ -21,6 +22,9 @@ T = TypeVar("T")
 
 COOKIE = "SORTIE_RUN_ID"
 """The environment variable that holds a run's id, and by which its processes are known."""
+
+PROXY_PORT = 3128
+"""The port on 127.0.0.1 of a network of its own at which a program finds a way out."""
 
 HOST_VARIABLES = (
     "PATH",
@@ -50,7 +54,9 @@ class Command(Struct, frozen=True, kw_only=True):
     ``argv[0]`` is an absolute path or is looked up on the PATH in ``env``; ``env`` is the whole
     environment (on a remote host, besides HOST_VARIABLES), and what no log may show. ``stdin`` is
     given to the program and closed; None gives an empty stdin, PIPE one that stays open.
-    ``grace`` is the time in seconds between SIGTERM and SIGKILL.
+    ``grace`` is the time in seconds between SIGTERM and SIGKILL. SIGTERM is for the program that is
+    so many ``wrappers`` below the one that is started. ``listener`` is given a socket that listens
+    at PROXY_PORT of a network that the program has for itself; without it, it has the host's.
     """
 
     argv: tuple[str, ...]
@@ -58,8 +64,10 @@ class Command(Struct, frozen=True, kw_only=True):
     env: Mapping[str, str]
     stdin: bytes | Stdin | None = None
     grace: float = 5.0
+    wrappers: int = 0
+    listener: Callable[[socket.socket], object] | None = None
 
-    __repr__ = repr_without("env", "stdin")
+    __repr__ = repr_without("env", "stdin", "listener")
 
 
 class Script(Struct, frozen=True, kw_only=True):

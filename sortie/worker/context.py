@@ -22,6 +22,7 @@ from sortie.scheduler import Event
 from sortie.telemetry import Publish, facts
 from sortie.trackers import Tracker
 from sortie.transports import Transport
+from sortie.transports.walls import SandboxedTransport
 from sortie.workflow.prompts import Prompt
 from sortie.workspaces import Secrets, Workspaces
 from sortie.workspaces.git_values import GitAccess
@@ -78,8 +79,8 @@ class RunContext(Struct, frozen=True, kw_only=True):
     ``handed_over`` names what of ``environ`` an agent on a remote host gets; ``resumes`` tells
     whether the agent can go on with a session by its id. ``redact`` returns a text without the
     secrets that the daemon knows; whatever comes from a run is passed through it. ``remote`` is the
-    repository that runs work in, and ``reviewer`` judges the work; each is None where there is
-    none.
+    repository that runs work in, ``reviewer`` judges the work, and ``wall`` is around the agents
+    and the commands of verify; each is None where there is none.
     """
 
     settings: Settings
@@ -97,8 +98,15 @@ class RunContext(Struct, frozen=True, kw_only=True):
     redact: Callable[[str], str] = unchanged
     remote: RemoteRepository | None = None
     reviewer: ReviewerAgent | None = None
+    wall: SandboxedTransport | None = None
 
     __repr__ = repr_without("environ", "redact")
+
+    @property
+    def inside(self) -> Transport:
+        """Where agents and commands of verify start: the run's host, within its wall if it has
+        one."""
+        return self.transport if self.wall is None else self.wall
 
 
 class RunReporter(Struct, frozen=True, kw_only=True):

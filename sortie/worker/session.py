@@ -110,7 +110,7 @@ class SessionLifetime(Struct, frozen=True):
         return SessionParams(
             run_id=self.job.run_id,
             workspace=workspace.path,
-            transport=self.context.transport,
+            transport=self.context.inside,
             env=env,
             read_timeout=settings.read_timeout,
             stop_grace=settings.stop_grace,

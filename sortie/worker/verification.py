@@ -48,7 +48,7 @@ async def verify(
                 commands = ()
         for command in commands:
             result = await run_hook(
-                context.transport,
+                context.inside,
                 command,
                 cwd=path,
                 env=environment.for_verification(path),

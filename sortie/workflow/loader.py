@@ -54,13 +54,14 @@ _ROOT_VARIABLE = "SORTIE_WORKSPACE_ROOT"
 
 class Workflow(Struct, frozen=True, kw_only=True):
     """A WORKFLOW.md that can be used; ``path`` is absolute. ``prompts`` are those with a name, and
-    ``files`` those that they were read from."""
+    ``files`` those that they were read from; ``env_file`` holds further settings."""
 
     path: Path
     settings: Settings
     prompt: Prompt
     prompts: Mapping[str, Prompt] = field(default_factory=dict)
     files: tuple[Path, ...] = ()
+    env_file: Path | None = None
     warnings: tuple[Problem, ...] = ()
 
     def prompt_of(self, settings: Settings) -> Prompt:
@@ -116,6 +117,7 @@ def load(
         prompt=named.prompts.pop(""),
         prompts=named.prompts,
         files=tuple(named.files),
+        env_file=env_file,
         warnings=shown,
     )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from sortie.agents import AgentAdapter, AgentContext
@@ -20,6 +22,21 @@ def create(context: AgentContext) -> AcpAgent:
     return AcpAgent(context.command, context.settings, context.clock)
 
 
+_KEPT = {
+    "codex-acp": (".codex",),
+    "copilot": (".copilot", ".config/github-copilot"),
+    "gemini": (".gemini",),
+    "opencode": (".config/opencode", ".local/share/opencode", ".local/state/opencode"),
+}
+"""Below the home directory, by the name of the program."""
+
+
+def keeps(env: Mapping[str, str], argv: Sequence[str]) -> Sequence[str]:
+    """Return the directories of the agents that are known."""
+    kept = _KEPT.get(os.path.basename(argv[0]) if argv else "", ())
+    return tuple(os.path.join(env.get("HOME", "/"), name) for name in kept)
+
+
 ADAPTER = AgentAdapter(
     kind="acp",
     block_name="acp",
@@ -30,6 +47,7 @@ ADAPTER = AgentAdapter(
     warn=warn,
     resumes=True,
     read_only=read_only,
+    keeps=keeps,
     commands={
         "codex": "codex-acp",
         "codex-acp": "codex-acp",

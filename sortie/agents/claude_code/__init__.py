@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from sortie.agents import AgentAdapter, AgentContext, AgentLook
@@ -37,6 +38,11 @@ def checks(look: AgentLook) -> Sequence[Check]:
     return checks(look)
 
 
+def keeps(env: Mapping[str, str], _argv: Sequence[str]) -> Sequence[str]:
+    """Return the directory of settings, login and sessions."""
+    return (env.get("CLAUDE_CONFIG_DIR") or os.path.join(env.get("HOME", "/"), ".claude"),)
+
+
 ADAPTER = AgentAdapter(
     kind="claude-code",
     block_name="claude-code",
@@ -49,6 +55,7 @@ ADAPTER = AgentAdapter(
     checks=checks,
     resumes=True,
     read_only=read_only,
+    keeps=keeps,
     reports=frozenset({"tokens", "cost"}),
     demo={"permission_mode": "acceptEdits", "allowed_tools": "Bash,Edit,Write"},
 )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from sortie.agents import AgentAdapter, AgentContext, AgentLook
 from sortie.agents.kiro.settings import DEFAULT_COMMAND, KiroSettings, read_only, warn
 from sortie.kiro.headless.arguments import KEY_NAME
+from sortie.kiro.places import KiroPlaces
 
 if TYPE_CHECKING:
     from sortie.agents.kiro.agent import KiroAgent
@@ -30,6 +32,12 @@ def checks(look: AgentLook) -> Sequence[Check]:
     return checks(look)
 
 
+def keeps(env: Mapping[str, str], _argv: Sequence[str]) -> Sequence[str]:
+    """Return the directories of login, settings and sessions."""
+    places = KiroPlaces.of(env)
+    return (os.path.dirname(places.database), os.path.dirname(places.sessions))
+
+
 ADAPTER = AgentAdapter(
     kind="kiro",
     block_name="kiro",
@@ -43,4 +51,5 @@ ADAPTER = AgentAdapter(
     demo={"trust_all_tools": True},
     checks=checks,
     read_only=read_only,
+    keeps=keeps,
 )

@@ -13,11 +13,12 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from itertools import count
 
 from sortie.resources.descriptors import limit_of_programs
+from sortie.transports import PROXY_PORT
 from sortie.transports.local import fork_server
 from sortie.transports.local.fork_server import NAMESPACE, PLAIN, STATUS, encoded
 
@@ -141,21 +142,32 @@ class ForkServer:
         env: Mapping[str, str],
         stdio: tuple[int, int, int],
         cgroup: str = "",
+        wrappers: int = 0,
+        listener: Callable[[socket.socket], object] | None = None,
     ) -> Started:
         """Start a program and return when it has been executed; blocks.
 
         ``stdio`` are descriptors of its stdin, stdout and stderr. ``cgroup`` is the file of a
-        cgroup that it enters first. Raises NoNamespace, and what starting a program raises:
-        OSError with the directory as ``filename`` where that cannot be entered.
+        cgroup that it enters first. ``wrappers`` and ``listener`` are as in a Command. Raises
+        NoNamespace, and what starting a program raises: OSError with the directory as ``filename``
+        where that cannot be entered.
         """
         number = next(self._numbers)
         mode = NAMESPACE if self.namespaces else PLAIN
-        content = encoded(number, mode, cgroup, program, cwd, argv, env)
+        port = 0 if listener is None else PROXY_PORT
+        content = encoded(
+            number, mode, cgroup, program, cwd, argv, env, wrappers=wrappers, port=port
+        )
         server = self._running()
-        report = _report(server.requests, content, stdio)
+        report, sockets = _report(server.requests, content, stdio)
         if report is None:  # another process ended it since it was last used
             server = self._running(instead_of=server)
-            report = _report(server.requests, content, stdio)
+            report, sockets = _report(server.requests, content, stdio)
+        for one in sockets:
+            if listener is None:
+                one.close()
+            else:
+                listener(one)
         lines = [line.partition(b" ") for line in (report or b"").splitlines()]
         said = {word.decode(): rest for word, _, rest in lines}
         pid = int(said["pid"]) if "pid" in said else None
@@ -183,26 +195,27 @@ class ForkServer:
             return self._server
 
 
-def _report(requests: socket.socket, content: bytes, stdio: tuple[int, int, int]) -> bytes | None:
-    """Send a request; return its report, None where the server has ended."""
+def _report(
+    requests: socket.socket, content: bytes, stdio: tuple[int, int, int]
+) -> tuple[bytes | None, list[socket.socket]]:
+    """Send a request; return its report, None where the server has ended, and the sockets that came
+    with it."""
     file = os.memfd_create("request", os.MFD_CLOEXEC)
     try:
         _write_all(file, content)
         os.lseek(file, 0, os.SEEK_SET)
-        report, written = os.pipe()
-        try:
-            try:
-                socket.send_fds(requests, [b"+"], [file, written, *stdio])
-            except (BrokenPipeError, ConnectionResetError):
-                return None
-            finally:
-                os.close(written)
-            said = b""
-            while read := os.read(report, _CHUNK):
-                said += read
-            return said
-        finally:
-            os.close(report)
+        report, written = socket.socketpair()
+        with report:
+            with written:
+                try:
+                    socket.send_fds(requests, [b"+"], [file, written.fileno(), *stdio])
+                except (BrokenPipeError, ConnectionResetError):
+                    return None, []
+            said, sockets = b"", []
+            while (received := socket.recv_fds(report, _CHUNK, 1))[0]:
+                said += received[0]
+                sockets += [socket.socket(fileno=fd) for fd in received[1]]
+            return said, sockets
     finally:
         os.close(file)
 
@@ -220,4 +233,6 @@ def _error(failed: list[bytes], program: str, cwd: str) -> OSError:
         return OSError(number, message, cwd)
     if step == "unshare":
         return NoNamespace(number, message)
+    if step == "network":
+        return OSError(number, f"no network of its own can be made: {message}", program)
     return OSError(number, message, program)

@@ -29,6 +29,7 @@ Rule 2: init lives no longer than the daemon, which it knows by a pidfd.
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import gc
 import os
 import resource
@@ -44,9 +45,11 @@ STATUS = struct.Struct("=qi")
 """What init writes to the pipe of statuses: the number of the request, and a wait status."""
 
 NAMESPACE, PLAIN = b"namespace", b"plain"
-HEAD_FIELDS = 7  # before the arguments and the environment
+HEAD_FIELDS = 9  # before the arguments and the environment
 
 _CLONE_NEWNS, _CLONE_NEWUSER, _CLONE_NEWPID = 0x20000, 0x10000000, 0x20000000
+_CLONE_NEWNET = 0x40000000
+_SIOCSIFFLAGS, _IFF_UP = 0x8914, 1
 _MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_REC, _MS_PRIVATE = 2, 4, 8, 1 << 14, 1 << 18
 _PR_SET_DUMPABLE, _PR_SET_NAME = 4, 15
 _RESTORED = (
@@ -69,11 +72,15 @@ def encoded(
     cwd: str,
     argv: tuple[str, ...],
     env: Mapping[str, str],
+    *,
+    wrappers: int,
+    port: int,
 ) -> bytes:
     """Return a request as the server reads it. ``cgroup`` is a file that the program's pid is
-    written to before it is executed, or empty."""
+    written to before it is executed, or empty. ``wrappers`` is as in a Command, and ``port`` where
+    to listen in a network of its own, 0 where the program has none."""
     words = [str(number).encode(), mode, *map(os.fsencode, (cgroup, program, cwd))]
-    words += [str(len(argv)).encode(), str(len(env)).encode()]
+    words += [str(one).encode() for one in (wrappers, port, len(argv), len(env))]
     words += map(os.fsencode, argv)
     words += (os.fsencode(f"{name}={value}") for name, value in env.items())
     return b"\0".join(words)
@@ -86,9 +93,10 @@ class _Request:
         self.file, self.report, *self.stdio = fds
         with open(self.file, "rb") as file:
             words = file.read().split(b"\0")
-        number, self.mode, self.cgroup, self.program, self.cwd, arguments, _ = words[:HEAD_FIELDS]
+        number, self.mode, self.cgroup, self.program, self.cwd = words[:5]
         self.number = int(number)
-        split = HEAD_FIELDS + int(arguments)
+        self.wrappers, self.port, arguments, _ = map(int, words[5:HEAD_FIELDS])
+        split = HEAD_FIELDS + arguments
         self.argv = words[HEAD_FIELDS:split]
         self.env = dict(word.split(b"=", 1) for word in words[split:])
 
@@ -111,13 +119,13 @@ def _checked(result: int) -> None:
         raise OSError(ctypes.get_errno(), "")
 
 
-def _unshare() -> None:
-    """Enter a mount namespace, and have children in a new PID namespace.
+def _unshare(*, network: bool) -> None:
+    """Enter a mount namespace, and have children in a new PID namespace; enter a network, too.
 
     A process without the right to do that needs a user namespace, in which its own user and
     group alone exist.
     """
-    flags = _CLONE_NEWNS | _CLONE_NEWPID
+    flags = _CLONE_NEWNS | _CLONE_NEWPID | (_CLONE_NEWNET if network else 0)
     user, group = os.geteuid(), os.getegid()
     if _libc.unshare(flags) == 0:
         return
@@ -128,6 +136,16 @@ def _unshare() -> None:
         ("gid_map", f"{group} {group} 1"),
     ):
         _write(f"/proc/self/{name}", text.encode())
+
+
+def _listen(request: _Request) -> None:
+    """Listen in this network, which has nothing but a loopback, and hand the socket on."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listener:
+        fcntl.ioctl(listener, _SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", _IFF_UP))
+        listener.bind(("127.0.0.1", request.port))
+        listener.listen(128)
+        with socket.socket(fileno=os.dup(request.report)) as report:
+            socket.send_fds(report, [b"listener\n"], [listener.fileno()])
 
 
 def _mount_proc(request: _Request) -> None:
@@ -187,8 +205,9 @@ def _be_init(request: _Request, daemon: int, statuses: int) -> None:
         nonlocal terminated
         terminated = True
         if program is not None:
-            os.kill(program, signal.SIGTERM)
-            os.kill(program, signal.SIGCONT)  # a stopped program takes SIGTERM once it goes on
+            meant = _innermost(program, request.wrappers)
+            os.kill(meant, signal.SIGTERM)
+            os.kill(meant, signal.SIGCONT)  # a stopped program takes SIGTERM once it goes on
 
     woken = _wake_on_signals()
     signal.signal(signal.SIGTERM, pass_on)
@@ -209,6 +228,18 @@ def _be_init(request: _Request, daemon: int, statuses: int) -> None:
                 with suppress(BrokenPipeError):  # the daemon has just ended
                     os.write(statuses, STATUS.pack(request.number, status))
                 return
+
+
+def _innermost(pid: int, wrappers: int) -> int:
+    """Return the first process so many generations below one, or the last that is there."""
+    with suppress(OSError):
+        for _ in range(wrappers):
+            with open(f"/proc/{pid}/task/{pid}/children", "rb") as file:
+                children = file.read().split()
+            if not children:
+                break
+            pid = int(children[0])
+    return pid
 
 
 def _wake_on_signals() -> int:
@@ -243,7 +274,10 @@ def _mediate(request: _Request, daemon: int, statuses: int) -> None:
         if request.mode == PLAIN:
             pid = _spawn(request)
         else:
-            _unshare()
+            _unshare(network=request.port != 0)
+            if request.port:
+                step = "network"
+                _listen(request)
             step = "fork"
             pid = os.fork()
             if pid == 0:

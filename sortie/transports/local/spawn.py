@@ -147,6 +147,8 @@ def _fork_by_server(
             env=command.env,
             stdio=(stdin, stdout, stderr),
             cgroup="" if group is None else group.make(),
+            wrappers=command.wrappers,
+            listener=command.listener,
         )
     if group is not None:
         group.entered = started.in_cgroup

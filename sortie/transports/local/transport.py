@@ -36,6 +36,8 @@ from sortie.transports.reaper import KILL_BOUND, Reaper, sweep
 _ENDING_SLACK = 5.0  # beyond grace and kill bound, for the looks at all processes
 _UNKNOWN_PAUSE = 5.0  # between two tries to tell whether processes that cannot be looked at live
 
+NO_SANDBOX = "a sandbox needs PID namespaces, and there are none here (see isolation)"
+
 _ERRORS_KEPT = 4096
 """Bytes of what a script that fails has written to stderr that are kept: the last ones."""
 
@@ -81,6 +83,10 @@ class LocalTransport:
         """How many times all processes were searched for cookies."""
         return self._observer.sweeps
 
+    @property
+    def _isolates(self) -> bool:
+        return self._server is not None and self._server.namespaces
+
     def hurry(self) -> None:
         """Give no process any more grace, from now on and whatever is under way."""
         self._hurry.set()
@@ -92,8 +98,10 @@ class LocalTransport:
     @asynccontextmanager
     async def _process(self, command: Command) -> AsyncIterator[LocalProcess]:
         check_speakable(command)
+        if not self._isolates and (command.wrappers or command.listener is not None):
+            raise TransportError(f"could not start {command.argv[0]}: {NO_SANDBOX}")
         run_id = command.env.get(COOKIE)
-        namespaced = self._server is not None and self._server.namespaces
+        namespaced = self._isolates
         groups = None if namespaced else self._groups
         group = None if groups is None else groups.new(run_id)
         tree = CommandTree(run_id=run_id, cwd=command.cwd, group=group)

@@ -1,0 +1,69 @@
+"""Walls around the programs of a run: a transport that starts them inside of one.
+
+Rule: a wall is for programs alone. Files, scripts that look at something, and the certain end are
+those of the host, outside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+
+from sortie.model import ProcessIdentity, RunId
+from sortie.transports import Command, Files, Process, Script, Transport
+
+
+class SandboxedTransport:
+    """A host whose programs start inside a wall; ``outside`` is the host."""
+
+    def __init__(self, outside: Transport) -> None:
+        self.outside = outside
+
+    @property
+    def host(self) -> str:
+        """The name of the host."""
+        return self.outside.host
+
+    @property
+    def files(self) -> Files:
+        """The files of the host."""
+        return self.outside.files
+
+    def process(self, command: Command) -> AbstractAsyncContextManager[Process]:
+        """Start a program inside the wall; see the port."""
+        raise NotImplementedError
+
+    async def check(self) -> None:
+        """Try once whether programs can be started in it. Raises TransportError with a sentence
+        that says what to do."""
+        raise NotImplementedError
+
+    async def run_script(self, script: Script) -> bytes:
+        """Return what a script writes to stdout; it runs outside."""
+        return await self.outside.run_script(script)
+
+    async def resolve_program(self, name: str, path: str | None = None) -> str:
+        """Return the absolute path of an executable of the host."""
+        return await self.outside.resolve_program(name, path)
+
+    async def sweep(
+        self,
+        run_ids: Collection[RunId],
+        *,
+        grace: float,
+        roots: Mapping[RunId, ProcessIdentity] | None = None,
+    ) -> int:
+        """End every process of these runs; see the port."""
+        return await self.outside.sweep(run_ids, grace=grace, roots=roots)
+
+    async def clear(self, path: str, *, grace: float) -> int:
+        """End what runs that are over left living in a directory; see the port."""
+        return await self.outside.clear(path, grace=grace)
+
+    async def occupied(self, path: str) -> Sequence[int]:
+        """Return the pids of the processes that live in a directory; see the port."""
+        return await self.outside.occupied(path)
+
+    def hurry(self) -> None:
+        """Give no process any more grace."""
+        self.outside.hurry()
