@@ -23,6 +23,9 @@ T = TypeVar("T")
 COOKIE = "SORTIE_RUN_ID"
 """The environment variable that holds a run's id, and by which its processes are known."""
 
+WRAPPED_STDIN = 3
+"""The descriptor at which wrappers find the stdin of the program that they start."""
+
 PROXY_PORT = 3128
 """The port on 127.0.0.1 of a network of its own at which a program finds a way out."""
 
@@ -55,7 +58,8 @@ class Command(Struct, frozen=True, kw_only=True):
     environment (on a remote host, besides HOST_VARIABLES), and what no log may show. ``stdin`` is
     given to the program and closed; None gives an empty stdin, PIPE one that stays open.
     ``grace`` is the time in seconds between SIGTERM and SIGKILL. SIGTERM is for the program that is
-    so many ``wrappers`` below the one that is started. ``listener`` is given a socket that listens
+    so many ``wrappers`` below the one that is started; these get the stdin as WRAPPED_STDIN, and an
+    empty one for themselves. ``listener`` is given a socket that listens
     at PROXY_PORT of a network that the program has for itself; without it, it has the host's.
     """
 

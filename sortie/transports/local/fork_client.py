@@ -18,7 +18,7 @@ from contextlib import ExitStack
 from itertools import count
 
 from sortie.resources.descriptors import limit_of_programs
-from sortie.transports import PROXY_PORT
+from sortie.transports import PROXY_PORT, WRAPPED_STDIN
 from sortie.transports.local import fork_server
 from sortie.transports.local.fork_server import NAMESPACE, PLAIN, STATUS, encoded
 
@@ -155,8 +155,9 @@ class ForkServer:
         number = next(self._numbers)
         mode = NAMESPACE if self.namespaces else PLAIN
         port = 0 if listener is None else PROXY_PORT
+        stdin = WRAPPED_STDIN if wrappers else 0
         content = encoded(
-            number, mode, cgroup, program, cwd, argv, env, wrappers=wrappers, port=port
+            number, mode, cgroup, program, cwd, argv, env, wrappers=wrappers, stdin=stdin, port=port
         )
         server = self._running()
         report, sockets = _report(server.requests, content, stdio)

@@ -45,7 +45,7 @@ STATUS = struct.Struct("=qi")
 """What init writes to the pipe of statuses: the number of the request, and a wait status."""
 
 NAMESPACE, PLAIN = b"namespace", b"plain"
-HEAD_FIELDS = 9  # before the arguments and the environment
+HEAD_FIELDS = 10  # before the arguments and the environment
 
 _CLONE_NEWNS, _CLONE_NEWUSER, _CLONE_NEWPID = 0x20000, 0x10000000, 0x20000000
 _CLONE_NEWNET = 0x40000000
@@ -74,13 +74,15 @@ def encoded(
     env: Mapping[str, str],
     *,
     wrappers: int,
+    stdin: int,
     port: int,
 ) -> bytes:
     """Return a request as the server reads it. ``cgroup`` is a file that the program's pid is
-    written to before it is executed, or empty. ``wrappers`` is as in a Command, and ``port`` where
-    to listen in a network of its own, 0 where the program has none."""
+    written to before it is executed, or empty. ``wrappers`` is as in a Command, ``stdin`` the
+    descriptor at which the stdin is found, and ``port`` where to listen in a network of its own, 0
+    where the program has none."""
     words = [str(number).encode(), mode, *map(os.fsencode, (cgroup, program, cwd))]
-    words += [str(one).encode() for one in (wrappers, port, len(argv), len(env))]
+    words += [str(one).encode() for one in (wrappers, stdin, port, len(argv), len(env))]
     words += map(os.fsencode, argv)
     words += (os.fsencode(f"{name}={value}") for name, value in env.items())
     return b"\0".join(words)
@@ -95,7 +97,7 @@ class _Request:
             words = file.read().split(b"\0")
         number, self.mode, self.cgroup, self.program, self.cwd = words[:5]
         self.number = int(number)
-        self.wrappers, self.port, arguments, _ = map(int, words[5:HEAD_FIELDS])
+        self.wrappers, self.stdin, self.port, arguments, _ = map(int, words[5:HEAD_FIELDS])
         split = HEAD_FIELDS + arguments
         self.argv = words[HEAD_FIELDS:split]
         self.env = dict(word.split(b"=", 1) for word in words[split:])
@@ -160,7 +162,14 @@ def _mount_proc(request: _Request) -> None:
 
 def _spawn(request: _Request) -> int | None:
     """Start the program in a session of its own; return its pid, or report why there is none."""
-    actions = [(os.POSIX_SPAWN_DUP2, fd, number) for number, fd in enumerate(request.stdio)]
+    stdin, stdout, stderr = request.stdio
+    actions: list[tuple[int, ...] | tuple[int, int, str, int, int]] = [
+        (os.POSIX_SPAWN_DUP2, stdout, 1),
+        (os.POSIX_SPAWN_DUP2, stderr, 2),
+    ]
+    actions.append((os.POSIX_SPAWN_DUP2, stdin, request.stdin))
+    if request.stdin != 0:
+        actions.append((os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0))
     step = "chdir"
     try:
         os.chdir(request.cwd)
@@ -231,15 +240,15 @@ def _be_init(request: _Request, daemon: int, statuses: int) -> None:
 
 
 def _innermost(pid: int, wrappers: int) -> int:
-    """Return the first process so many generations below one, or the last that is there."""
-    with suppress(OSError):
-        for _ in range(wrappers):
-            with open(f"/proc/{pid}/task/{pid}/children", "rb") as file:
-                children = file.read().split()
-            if not children:
-                break
-            pid = int(children[0])
-    return pid
+    """Return the first process so many generations below one; that one while there is none."""
+    below = pid
+    for _ in range(wrappers):
+        try:
+            with open(f"/proc/{below}/task/{below}/children", "rb") as file:
+                below = int(file.read().split()[0])
+        except (OSError, IndexError):
+            return pid
+    return below
 
 
 def _wake_on_signals() -> int:

@@ -7,8 +7,9 @@ ends bubblewrap and all that is in it as it ends everything else.
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import AsyncIterator, Iterable, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from functools import partial
 from shutil import which
 
@@ -17,7 +18,7 @@ from msgspec.structs import replace
 
 from sortie.model import ProgramNotFound, TransportError
 from sortie.resources import run_in_thread
-from sortie.transports import Command, Process, Transport
+from sortie.transports import WRAPPED_STDIN, Command, Exit, Process, Transport
 from sortie.transports.walls import SandboxedTransport
 
 PROGRAM = "bwrap"
@@ -47,6 +48,14 @@ _OF_USERS = (".gitconfig", ".config/git")
 _SHARED = ("/.local", "/usr/local", "/home", "/root")
 """Whose ``bin`` holds programs that have nothing to do with each other."""
 _LONGEST_LINE = 256
+_ELF = b"\x7fELF"
+
+_STARTED_BY = ("/bin/sh", "-c", f'exec setsid "$0" "$@" <&{WRAPPED_STDIN} {WRAPPED_STDIN}<&-')
+"""Bubblewrap keeps its own stdin open for as long as the program runs, which may close it; and its
+process 1 leads the session, which is not to be that of the program."""
+
+_OF_SIGNALS = 128
+_SIGNALS = frozenset(map(int, signal.Signals))
 
 _GONE_VARIABLES = ("SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR", "TMPDIR")
 """They name sockets and directories that are not there."""
@@ -73,16 +82,19 @@ class BubblewrapTransport(SandboxedTransport):
         self._works = False
 
     def process(self, command: Command) -> AbstractAsyncContextManager[Process]:
-        """Start a program inside; see the port. The exit status of a program that a signal has
-        killed is 128 and the signal's number."""
+        """Start a program inside; see the port."""
         return self._process(command)
 
     @asynccontextmanager
     async def _process(self, command: Command) -> AsyncIterator[Process]:
-        wrapped = await run_in_thread(partial(enclosed, command, self._enclosure))
+        search_path = command.env.get("PATH", os.defpath)
+        program = await self.outside.resolve_program(command.argv[0], search_path)
+        await run_in_thread(partial(check_executable, program, search_path))
+        found = replace(command, argv=(program, *command.argv[1:]))
+        wrapped = await run_in_thread(partial(enclosed, found, self._enclosure))
         try:
             async with self.outside.process(wrapped) as process:
-                yield process
+                yield _ProcessInside(process)
         except ProgramNotFound as exc:
             raise TransportError(f"{exc}; install bubblewrap, or set sandbox.kind to none") from exc
 
@@ -105,10 +117,34 @@ class BubblewrapTransport(SandboxedTransport):
         self._works = True
 
 
+class _ProcessInside:
+    """A program in bubblewrap, which tells a death by a signal as a shell does: as 128 and its
+    number. A program that exits with such a status looks as if it had been killed."""
+
+    def __init__(self, outside: Process) -> None:
+        self._outside = outside
+        self.identity = outside.identity
+        self.stdin = outside.stdin
+        self.output = outside.output
+
+    async def wait(self) -> Exit:
+        return _as_of_program(await self._outside.wait())
+
+    async def end(self) -> Exit:
+        return _as_of_program(await self._outside.end())
+
+
+def _as_of_program(told: Exit) -> Exit:
+    number = (told.status or 0) - _OF_SIGNALS
+    if number not in _SIGNALS:
+        return told
+    return Exit(signal=number, by_us=told.by_us)
+
+
 def enclosed(command: Command, enclosure: Enclosure) -> Command:
     """Return the command that starts another in bubblewrap; makes its own directories."""
     env = {name: value for name, value in command.env.items() if name not in _GONE_VARIABLES}
-    argv = (PROGRAM, *arguments(command, enclosure), "--", *command.argv)
+    argv = (PROGRAM, *arguments(command, enclosure), "--", *_STARTED_BY, *command.argv)
     return replace(command, argv=argv, env=env, wrappers=command.wrappers + _WRAPPERS)
 
 
@@ -126,32 +162,57 @@ def arguments(command: Command, enclosure: Enclosure) -> Iterator[str]:
     for path in ("/tmp", "/var/tmp", *(() if home == "/" else (home,))):
         yield from ("--tmpfs", path)
     of_home = (os.path.join(home, name) for name in _OF_USERS)
-    installed = installation_of(command.argv[0], command.env.get("PATH", os.defpath))
-    for path in (*of_home, *installed, *enclosure.read):
-        yield from ("--ro-bind-try", path, path)
+    read = (*of_home, *installation_of(command), *enclosure.read)
+    write = (*enclosure.write, *enclosure.own)
     for path in enclosure.own:
         os.makedirs(path, mode=0o700, exist_ok=True)
-    for path in (*enclosure.write, *enclosure.own):
+    for path in read:
+        yield from ("--ro-bind-try", path, path)
+    for path in write:
         yield from ("--bind-try", path, path)
-    for path in _there(enclosure.hide, workspace):
+    for path in _seen(enclosure.hide, (*SYSTEM, *read, *write), workspace):
         yield from ("--tmpfs", path) if os.path.isdir(path) else ("--ro-bind", "/dev/null", path)
     yield from ("--bind", workspace, workspace, "--remount-ro", "/", "--chdir", workspace)
 
 
-def installation_of(program: str, search_path: str) -> Iterator[str]:
+def installation_of(command: Command) -> Iterator[str]:
     """Yield the directories, outside of the system's, that a program needs to be started: those of
     its file, of what that links to, and of the interpreter of a script."""
-    for path in dict.fromkeys((os.path.abspath(program), os.path.realpath(program))):
-        if any(_lies_in(path, system) for system in SYSTEM):
-            continue
-        before, found, _ = path.partition("/lib/node_modules/")
-        directory = os.path.dirname(path)
-        above = os.path.dirname(directory)
-        has_own = os.path.basename(directory) == "bin" and not above.endswith(_SHARED)
-        yield before if found else above if has_own else directory
+    search_path = command.env.get("PATH", os.defpath)
+    program = which(command.argv[0], path=search_path)
+    while program is not None:
+        for path in dict.fromkeys((os.path.abspath(program), os.path.realpath(program))):
+            if not any(_lies_in(path, system) for system in SYSTEM):
+                yield _installed_in(path)
+        program = _interpreter(program, search_path)
+
+
+def _installed_in(path: str) -> str:
+    """Return the directory of an installation with the program at this path: the one that holds it,
+    or all around a ``bin`` of its own."""
+    before, found, _ = path.partition("/lib/node_modules/")
+    if found:
+        return before
+    directory = os.path.dirname(path)
+    above = os.path.dirname(directory)
+    has_own = os.path.basename(directory) == "bin" and not above.endswith(_SHARED)
+    return above if has_own and above != "/" else directory
+
+
+def check_executable(program: str, search_path: str) -> None:
+    """Raise ProgramNotFound for a file that the kernel starts nowhere: bubblewrap runs already when
+    it finds that out."""
     interpreter = _interpreter(program, search_path)
-    if interpreter is not None:
-        yield from installation_of(interpreter, search_path)
+    if interpreter is not None and not os.path.exists(interpreter):
+        raise ProgramNotFound(
+            f"could not start {program}: its interpreter {interpreter} does not exist"
+        )
+    with suppress(OSError), open(program, "rb") as file:
+        if not file.read(len(_ELF)).startswith((_ELF, b"#!")):
+            raise ProgramNotFound(
+                f"could not start {program}: it is neither a program of this machine nor a script"
+                " that begins with #!"
+            )
 
 
 def _interpreter(program: str, search_path: str) -> str | None:
@@ -167,12 +228,14 @@ def _interpreter(program: str, search_path: str) -> str | None:
     return os.fsdecode(words[0]) if words else None
 
 
-def _there(paths: Iterable[str], workspace: str) -> Iterator[str]:
-    """Yield those that exist and do not hold the workspace, which would be hidden with them."""
-    for path in paths:
-        real = os.path.realpath(path)
-        if os.path.lexists(real) and not _lies_in(workspace, real):
-            yield real
+def _seen(paths: Iterable[str], visible: Iterable[str], workspace: str) -> Iterator[str]:
+    """Yield those that are there to be seen and do not hold the workspace, which would be hidden
+    with them."""
+    roots = [os.path.realpath(path) for path in visible]
+    for path in dict.fromkeys(map(os.path.realpath, paths)):
+        is_seen = os.path.lexists(path) and any(_lies_in(path, root) for root in roots)
+        if is_seen and not _lies_in(workspace, path):
+            yield path
 
 
 def _lies_in(path: str, directory: str) -> bool:

@@ -17,8 +17,9 @@ from sortie.transports.ssh.connection_pool import ConnectionPool
 from sortie.transports.ssh.transport import SshTransport
 from tests.contract.transport.launching import Launch
 from tests.skipped import FULL
-from tests.transports.endings import WAYS, local_transport
+from tests.transports.endings import WAYS, local_transport, requires_namespaces
 from tests.transports.leftovers import foreign_children, holders
+from tests.transports.sandboxes import BUBBLEWRAP, bubblewrap, requires_bubblewrap
 from tests.transports.ssh.sshd import Keys, Sshd, requires_sshd, sshd_running
 
 _ISOLATION = {"ssh": Isolation.NONE, "ssh-pid-namespace": Isolation.PID_NAMESPACE}
@@ -35,7 +36,11 @@ delivered from end to end goes this way."""
 
 @pytest.fixture(
     scope="module",
-    params=[*WAYS, *(pytest.param(name, marks=requires_sshd) for name in _ISOLATION)],
+    params=[
+        *WAYS,
+        pytest.param(BUBBLEWRAP, marks=(requires_namespaces, requires_bubblewrap)),
+        *(pytest.param(name, marks=requires_sshd) for name in _ISOLATION),
+    ],
 )
 def remote(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
@@ -61,13 +66,17 @@ def _spared(module: ModuleType) -> frozenset[str]:
     name = module.__name__.rpartition(".")[2]
     if name in _ENDING:
         return frozenset()
-    return _ALIKE if name in _PROCESSES else _ALIKE | _OWN_INIT
+    return _ALIKE if name in _PROCESSES else _ALIKE | _OWN_INIT | {BUBBLEWRAP}
 
 
 @pytest.fixture
 async def transport(remote: tuple[str, Sshd | None]) -> AsyncIterator[Transport]:
     """Give one transport of each kind."""
     way, sshd = remote
+    if way == BUBBLEWRAP:
+        async with local_transport("namespaces") as outside:
+            yield bubblewrap(outside)
+        return
     if sshd is None:
         async with local_transport(way) as local:
             yield local

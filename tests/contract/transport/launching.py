@@ -55,9 +55,12 @@ async def pids_from(output: AsyncIterator[tuple[int, bytes]]) -> tuple[list[int]
 
 
 async def program_of(process: Process) -> int:
-    """Return the pid of a local process's program: its own, or the first child of its init."""
+    """Return the pid of a local process's program: its own, or the first descendant of its init
+    that is no wrapper."""
     pid = process.identity.pid
-    place = trio.Path(f"/proc/{pid}")
-    if (await (place / "comm").read_text()).strip() != "sortie-init":
-        return pid
-    return int((await (place / "task" / str(pid) / "children").read_text()).split()[0])
+    while (await trio.Path(f"/proc/{pid}/comm").read_text()).strip() in ("sortie-init", "bwrap"):
+        children = await trio.Path(f"/proc/{pid}/task/{pid}/children").read_text()
+        if children:
+            pid = int(children.split()[0])
+        await trio.sleep(0)
+    return pid

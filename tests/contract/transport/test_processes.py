@@ -48,8 +48,8 @@ async def test_the_environment_is_given_whole(transport: Transport, launch: Laun
     given = {"PATH", "SORTIE_RUN_ID"}
     login = set() if transport.host == LOCAL else set(HOST_VARIABLES)
     shown, cwd = json.loads(read[1])
-    # Python itself sets LC_CTYPE where there is no locale.
-    assert given <= set(shown) <= given | login | {"LC_CTYPE"}
+    # Python itself sets LC_CTYPE where there is no locale, and bubblewrap PWD.
+    assert given <= set(shown) <= given | login | {"LC_CTYPE", "PWD"}
     assert {name: shown[name] for name in given} == dict(command.env)
     assert cwd == os.path.realpath(command.cwd)
 
