@@ -57,6 +57,13 @@ process 1 leads the session, which is not to be that of the program."""
 _OF_SIGNALS = 128
 _SIGNALS = frozenset(map(int, signal.Signals))
 
+_OF_KERNEL = tuple(
+    f"/proc/{name}"
+    for name in ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi", "mtrr", "pressure")
+)
+"""What the user root may write to without any capability, such as the core pattern. Others may not,
+and a sandbox inside of this one could not mount /proc where a part of it is covered."""
+
 _GONE_VARIABLES = ("SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR", "TMPDIR")
 """They name sockets and directories that are not there."""
 
@@ -159,6 +166,8 @@ def arguments(command: Command, enclosure: Enclosure) -> Iterator[str]:
     for path in SYSTEM:
         yield from ("--ro-bind-try", path, path)
     yield from ("--dev", "/dev", "--proc", "/proc")
+    for path in _OF_KERNEL if os.geteuid() == 0 else ():
+        yield from ("--ro-bind-try", path, path)
     for path in ("/tmp", "/var/tmp", *(() if home == "/" else (home,))):
         yield from ("--tmpfs", path)
     of_home = (os.path.join(home, name) for name in _OF_USERS)
