@@ -12,10 +12,12 @@ from typing import cast
 import pytest
 
 from sortie.cli.history import as_json
+from sortie.config.sandbox import SandboxSettings
 from sortie.daemon import shutdown, stop_deadline
 from sortie.daemon.doctor.hosts import HostLook
 from sortie.daemon.doctor.machine import machine_checks
 from sortie.daemon.doctor.repository import RepositoryLook
+from sortie.daemon.doctor.sandbox import sandbox_checks
 from sortie.daemon.remote_transports import ssh_settings
 from sortie.model import ErrorKind, HoldReason, RunStatus, Trigger
 from sortie.resources import clock, watchdog
@@ -77,6 +79,7 @@ def test_every_check_of_the_doctor_is_listed() -> None:
     nothing = cast(RepositoryLook, object())
     host = HostLook("h", settings, ssh_settings(settings, {}, {}), no_thread, nothing)
     hosts = (check.name for check in host.checks())
+    walled = settings.model_copy(update={"sandbox": SandboxSettings(kind="bubblewrap")})
     written = [word(row["check"]) for row in table(TEXT, "check")]
 
     assert [
@@ -88,6 +91,7 @@ def test_every_check_of_the_doctor_is_listed() -> None:
         "agent.program",
         "agent.credential",
         "agent.reviewer",
+        *(f"machine.{check.name}" for check in sandbox_checks(walled, {})),
         *(f"hosts.HOST.{name}" for name in hosts),
     ]
 

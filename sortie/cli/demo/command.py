@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,6 +20,12 @@ if TYPE_CHECKING:
 _REDIRECTING = ("SORTIE_DB_PATH", "SORTIE_AGENT_COMMAND", "SORTIE_AGENT_KIND")
 _REDIRECTING_PREFIXES = ("SORTIE_TRACKER_", "SORTIE_WORKSPACE_")
 _IDLE_CODES = (0, 3)
+
+
+class DemoSandbox(StrEnum):
+    """The sandboxes that need no settings."""
+
+    BUBBLEWRAP = "bubblewrap"
 
 
 def demo(
@@ -37,6 +44,10 @@ def demo(
     agent_command: Annotated[
         str | None,
         option(metavar="COMMAND", help="The program of that agent, where it is not the usual one."),
+    ] = None,
+    sandbox: Annotated[
+        DemoSandbox | None,
+        option(help="Start the agents in a sandbox, as sandbox.kind names it."),
     ] = None,
     review: Annotated[
         bool, option("--review", help="Show in the end what each branch changes.")
@@ -59,7 +70,7 @@ def demo(
     if agent_command is not None and agent is None:
         raise WrongUsage("belongs to --agent", parameter="--agent-command")
     wanted = None if agent is None else installed_agent(agent, agent_command, os.environ)
-    made = make_demo(directory, wanted)
+    made = make_demo(directory, wanted, sandbox)
     bare = demo_environment(os.environ)
     works = agent_of(made, bare)
     require_agent(made, wanted, works)

@@ -40,10 +40,10 @@ class Demo(Struct, frozen=True, kw_only=True):
         return self.directory / WORKFLOW
 
 
-def make_demo(directory: Path, agent: DemoAgent | None = None) -> Demo:
+def make_demo(directory: Path, agent: DemoAgent | None = None, sandbox: str | None = None) -> Demo:
     """Write a demo for an agent (None: a simulated one), or go on with the one that is there.
 
-    Overwrites nothing.
+    Overwrites nothing. ``sandbox`` is the kind of wall around the agent, None for none.
 
     WORKFLOW.md is written last, so a directory with it is whole, and one without it, in which
     nothing but issues of a demo are, is finished. Raises SortieError for anything else.
@@ -64,7 +64,8 @@ def make_demo(directory: Path, agent: DemoAgent | None = None) -> Demo:
         write_new(directory / ISSUES / name, text)
     template = origin.joinpath(WORKFLOW).read_text(encoding="utf-8")
     template = _for_project(template, make_project(directory))
-    write_new(directory / WORKFLOW, _for_agent(template, agent or simulated_agent()))
+    template = _for_agent(template, agent or simulated_agent())
+    write_new(directory / WORKFLOW, template.replace("@SANDBOX@", _sandbox_block(sandbox)))
     return Demo(directory=directory, made=True)
 
 
@@ -88,6 +89,20 @@ def _for_agent(template: str, agent: DemoAgent) -> str:
         template.replace("@KIND@", agent.kind)
         .replace("@COMMAND@", json.dumps(command, ensure_ascii=False))
         .replace("@BLOCK@\n", block.getvalue())
+    )
+
+
+def _sandbox_block(kind: str | None) -> str:
+    """Return the block of a sandbox, nothing for none. What simulates the agent may be installed
+    apart from its interpreter, and has to be seen inside."""
+    if kind is None:
+        return ""
+    package = Path(__file__).resolve().parents[3]
+    return (
+        "sandbox:                          # what agents see and may change\n"
+        f"  kind: {kind}\n"
+        f"  read: [{json.dumps(str(package), ensure_ascii=False)}]\n"
+        "  write: [issues]                 # an agent closes its issue itself\n\n"
     )
 
 

@@ -147,6 +147,10 @@ async def _look(options: RunOptions, workflow: Workflow, tell: Tell) -> None:
         agents = {(one.agent.kind, one.agent.command): one for one in reversed(settings.every())}
         for one in reversed(agents.values()):
             await run_checks("agent", agent_checks(one, transport, environ), tell)
+        if any(one.sandbox.kind != "none" for one in settings.every()):
+            from sortie.daemon.doctor.sandbox import sandbox_checks
+
+            await run_checks("machine", sandbox_checks(settings, options.environ), tell)
         hosts = settings.worker.ssh_hosts
         async with usable_repositories(settings, tell) as repositories:
             for look in _looks_at(options, settings, repositories):

@@ -1,0 +1,126 @@
+"""The checks of sandboxes: each is entered, and programs in it try to get out."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import trio
+
+from sortie.config.settings import Settings
+from sortie.daemon.sandboxes import sandboxed
+from sortie.model import TransportError
+from sortie.model.checks import Check, CheckResult, failed, passed, warned
+from sortie.resources import run_in_thread
+from sortie.transports import Command
+from sortie.transports.local import (
+    LocalTransport,
+    become_subreaper,
+    establish_isolation,
+    mark_of_database,
+)
+from sortie.transports.walls import SandboxedTransport
+
+_LIMIT = 120.0
+"""Seconds for all that is tried in one sandbox; an image may have to be fetched first."""
+
+_TRIES = """\
+(echo x > inside) 2>/dev/null && echo works
+cat "$1" >/dev/null 2>&1 && echo read
+(echo x > "$2") 2>/dev/null && [ -s "$2" ] && echo wrote
+[ -d "/proc/$3" ] && kill -0 "$3" 2>/dev/null && echo reached
+command -v bash >/dev/null || { echo untried; exit; }
+timeout 5 bash -c "exec 3<>/dev/tcp/127.0.0.1/$4" 2>/dev/null && echo connected
+:
+"""
+"""$1 is a file outside, $2 one that could be made there, $3 a process, $4 a port of the machine."""
+
+_REMEDY = "see docs/sandbox.md for what each kind needs"
+
+
+def sandbox_checks(settings: Settings, environ: Mapping[str, str]) -> Sequence[Check]:
+    """Return a check for each sandbox that the top level and rules want, for runs here."""
+    if settings.worker.ssh_hosts:
+        return ()
+    wanted = {one.sandbox: one for one in reversed(settings.every()) if one.sandbox.kind != "none"}
+    return [_check(one, environ) for one in reversed(wanted.values())]
+
+
+def _check(settings: Settings, environ: Mapping[str, str]) -> Check:
+    async def ask() -> CheckResult:
+        with trio.move_on_after(_LIMIT):
+            return await _tried(settings, environ)
+        return failed(f"{settings.sandbox.kind} did not answer in {_LIMIT:.0f} s", _REMEDY)
+
+    rule = f".{settings.rule}" if settings.rule else ""
+    return Check(name=f"sandbox{rule}", ask=ask, remedy=_REMEDY)
+
+
+async def _tried(settings: Settings, environ: Mapping[str, str]) -> CheckResult:
+    become_subreaper()
+    isolation = await run_in_thread(
+        establish_isolation, settings.isolation, mark_of_database(settings.db_path)
+    )
+    transport = LocalTransport(environ.get("PATH", ""), server=isolation.server)
+    home = environ.get("HOME", "")
+    place = home if os.access(home, os.W_OK) else None
+    try:
+        with TemporaryDirectory(prefix=".sortie-doctor-", dir=place) as directory:
+            wall = sandboxed(settings, transport, environ, mirror=None, secret_files=())
+            assert wall is not None
+            try:
+                said = await _tries(wall, Path(directory), environ)
+            except TransportError as exc:
+                return failed(str(exc), _REMEDY)
+    finally:
+        await transport.close()
+    return _result(settings, said)
+
+
+async def _tries(wall: SandboxedTransport, place: Path, environ: Mapping[str, str]) -> set[str]:
+    """Return a word for each thing that a program could do inside."""
+    await wall.check()
+    workspace, outside = place / "workspace", place / "outside"
+    workspace.mkdir()
+    outside.mkdir()
+    (outside / "canary").write_text("x")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        found = (outside / "canary", outside / "made", os.getpid(), port)
+        command = Command(
+            argv=("/bin/sh", "-c", _TRIES, "sh", *map(str, found)),
+            cwd=str(workspace),
+            env=environ,
+            grace=0.0,
+        )
+        async with wall.process(command) as process:
+            output = b"".join([chunk async for number, chunk in process.output() if number == 1])
+            await process.wait()
+    return set(output.decode("utf-8", "replace").split())
+
+
+def _result(settings: Settings, said: set[str]) -> CheckResult:
+    sandbox = settings.sandbox
+    if "works" not in said:
+        return failed(f"{sandbox.kind}: nothing can be written to a workspace inside", _REMEDY)
+    open_to = {
+        "read": "files outside can be read",
+        "wrote": "files outside can be changed",
+        "reached": "processes outside can be ended",
+    }
+    if sandbox.network != "full":
+        open_to["connected"] = "servers of this machine can be reached"
+    broken = [sentence for word, sentence in open_to.items() if word in said]
+    if broken:
+        told = f"{sandbox.kind}: " + ", ".join(broken)
+        return warned(told, _REMEDY) if sandbox.kind == "command" else failed(told, _REMEDY)
+    if sandbox.network == "full":
+        network = "the network is the host's"
+    elif "untried" in said:
+        network = "whether it reaches servers was not tried, as there is no bash inside"
+    else:
+        network = "it reaches no server of this machine"
+    return passed(f"a program in {sandbox.kind} reads, changes and ends nothing outside; {network}")

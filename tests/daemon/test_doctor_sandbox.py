@@ -1,0 +1,81 @@
+"""The doctor enters each sandbox and says what held."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from sortie.config.sandbox import SandboxSettings
+from sortie.config.settings import Settings
+from sortie.daemon.doctor.sandbox import sandbox_checks
+from sortie.model.checks import CheckOutcome, CheckResult
+from tests.transports.endings import requires_namespaces, stop_adopting
+from tests.transports.sandboxes import requires_bubblewrap
+from tests.worker.rig import settings_of
+
+
+async def found(sandbox: SandboxSettings, home: Path, **more: str) -> CheckResult:
+    """Return what the check of a sandbox finds."""
+    settings: Settings = settings_of(agent={"kind": "kiro"}).model_copy(
+        update={"sandbox": sandbox, "db_path": str(home / "a.db")}
+    )
+    environ = {"PATH": os.environ["PATH"], "HOME": str(home), **more}
+    (check,) = sandbox_checks(settings, environ)
+    try:
+        return await check.ask()
+    finally:
+        stop_adopting()
+
+
+@requires_namespaces
+@requires_bubblewrap
+@pytest.mark.parametrize(
+    ("network", "told"),
+    [("full", "the network is the host's"), ("none", "it reaches no server of this machine")],
+)
+async def test_bubblewrap_holds(tmp_path: Path, network: str, told: str) -> None:
+    """It is said of the network what the settings want, and nothing is left behind."""
+    sandbox = SandboxSettings.model_validate({"kind": "bubblewrap", "network": network})
+
+    result = await found(sandbox, tmp_path)
+
+    assert result.outcome is CheckOutcome.OK
+    assert result.sentence == (
+        f"a program in bubblewrap reads, changes and ends nothing outside; {told}"
+    )
+    assert [path.name for path in tmp_path.iterdir() if "doctor" in path.name] == []
+
+
+@requires_namespaces
+@requires_bubblewrap
+async def test_a_wall_that_shows_what_is_outside_is_told(tmp_path: Path) -> None:
+    """Where the settings let everything through, the doctor says so."""
+    sandbox = SandboxSettings(kind="bubblewrap", read=("/",), write=(str(tmp_path),))
+
+    result = await found(sandbox, tmp_path)
+
+    assert result.outcome is CheckOutcome.FAILED
+    assert "files outside can be read, files outside can be changed" in result.sentence
+
+
+async def test_a_wrapper_that_holds_nothing_is_a_warning(tmp_path: Path) -> None:
+    """What a wrapper is for is its user's affair."""
+    result = await found(SandboxSettings(kind="command", command="env"), tmp_path)
+
+    assert result.outcome is CheckOutcome.WARNING
+    assert "files outside can be read" in result.sentence
+
+
+async def test_where_there_is_no_bubblewrap_that_is_said(tmp_path: Path) -> None:
+    """With what to do."""
+    result = await found(SandboxSettings(kind="bubblewrap"), tmp_path, PATH=str(tmp_path))
+
+    assert result.outcome is CheckOutcome.FAILED
+    assert "bubblewrap" in result.sentence
+
+
+def test_where_runs_are_on_hosts_none_is_tried() -> None:
+    """And none without a sandbox."""
+    assert sandbox_checks(settings_of(), {}) == []
