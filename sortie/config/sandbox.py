@@ -79,6 +79,10 @@ def sandbox_findings(sandbox: SandboxSettings, *, on_hosts: bool) -> Iterator[Fi
     if on_hosts:
         message = "is for runs on this machine; there is none yet on worker.ssh_hosts"
         yield Finding(path=("sandbox", "kind"), message=message)
+    for key in ("read", "write", "hide"):
+        if "/" in getattr(sandbox, key):
+            message = "holds / itself, which is no wall; name directories in it"
+            yield Finding(path=("sandbox", key), message=message)
     if kind == "command" and sandbox.command is None:
         message = "is required with kind: command"
         yield Finding(path=("sandbox", "command"), message=message, because=("sandbox", "kind"))

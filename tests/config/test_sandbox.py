@@ -41,6 +41,7 @@ def test_a_word_is_no_host(network: str) -> None:
         ("kind: bubblewrap, network: []", "sandbox.network: needs none, full or a list of hosts"),
         ("kind: bubblewrap, network: ['a b']", "sandbox.network[0]: needs a host"),
         ("kind: bubblewrap, network: [https://x]", "sandbox.network[0]: needs a host"),
+        ("kind: bubblewrap, read: [lib, /]", "sandbox.read: holds / itself"),
         ("kind: command", "sandbox.command: is required with kind: command"),
         ("kind: bubblewrap, memory: 1", "sandbox.memory: unknown key"),
         ("network: none", "sandbox.network: means nothing without sandbox.kind"),

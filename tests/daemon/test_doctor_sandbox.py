@@ -52,7 +52,7 @@ async def test_bubblewrap_holds(tmp_path: Path, network: str, told: str) -> None
 @requires_bubblewrap
 async def test_a_wall_that_shows_what_is_outside_is_told(tmp_path: Path) -> None:
     """Where the settings let everything through, the doctor says so."""
-    sandbox = SandboxSettings(kind="bubblewrap", read=("/",), write=(str(tmp_path),))
+    sandbox = SandboxSettings(kind="bubblewrap", read=(str(tmp_path),), write=(str(tmp_path),))
 
     result = await found(sandbox, tmp_path)
 

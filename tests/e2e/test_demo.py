@@ -7,10 +7,14 @@ import shlex
 import subprocess
 from pathlib import Path
 
+import psutil
+
 from sortie.telemetry.event_log.reader import read_segment, stored_segments
 from sortie.telemetry.event_log.replay import Replay
 from tests.e2e.place import SORTIE, Place
 from tests.ports import free_port
+from tests.transports.endings import requires_namespaces
+from tests.transports.sandboxes import requires_bubblewrap
 from tests.workspaces.remotes import git
 
 
@@ -84,3 +88,28 @@ def replayed(directory: Path) -> int:
             assert replay.differs_at is None, incident
             count += 1
     return count
+
+
+@requires_namespaces
+@requires_bubblewrap
+async def test_the_demo_in_bubblewrap_comes_to_its_end(place: Place) -> None:
+    """Its agents see their workspaces, and one the issue that it closes; nothing is left behind."""
+    ran = await place.sortie(
+        "demo",
+        "demo",
+        "--sandbox",
+        "bubblewrap",
+        "--exit-when-idle",
+        "--port",
+        str(free_port()),
+        within=120,
+        KIRO_API_KEY=None,
+        KIRO_SIM_LOG=None,
+    )
+    texts = [path.read_text() for path in sorted((place.root / "demo" / "issues").glob("*.md"))]
+    states = [line for text in texts for line in text.splitlines() if line.startswith("state:")]
+
+    assert ran.code == 0
+    assert sorted(states) == ["state: Done", *["state: Human Review"] * 4]
+    left = [" ".join(one.cmdline()) for one in psutil.process_iter() if one.name() == "bwrap"]
+    assert [command for command in left if str(place.root) in command] == []
