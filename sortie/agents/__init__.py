@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from sortie.config.report import Finding
     from sortie.config.settings import AgentSettings
     from sortie.model.checks import Check
+    from sortie.model.model_endpoints import ModelEndpoint
     from sortie.transports import Transport
 
 Spent = Literal["tokens", "credits", "cost"]
@@ -105,6 +106,10 @@ class AgentLook(Struct, frozen=True, kw_only=True):
     remote: bool = False
 
 
+AgentCommand = str | tuple[str, ...] | None
+"""``agent.command`` as the workflow has it: a program, an argv, or nothing."""
+
+
 class AgentAdapter(Struct, frozen=True, kw_only=True):
     """What an adapter's folder offers.
 
@@ -121,7 +126,8 @@ class AgentAdapter(Struct, frozen=True, kw_only=True):
     agent's program, each with the command to set. ``read_only`` returns a block with which a
     session can only read, made of the one in WORKFLOW.md; None where there is none. ``keeps``
     returns the directories in which the agent keeps its own settings, login and sessions, by its
-    environment and the words of its command.
+    environment and the words of its command. ``model_endpoints`` are the services that an agent with some command can be led to, so that it
+    works with placeholders of keys; empty where it cannot.
     """
 
     kind: str
@@ -140,6 +146,7 @@ class AgentAdapter(Struct, frozen=True, kw_only=True):
     checks: Callable[[AgentLook], Sequence[Check]] = lambda _look: ()
     read_only: Callable[[Any], BaseModel] | None = None
     keeps: Callable[[Mapping[str, str], Sequence[str]], Sequence[str]] = lambda _env, _argv: ()
+    model_endpoints: Callable[[AgentCommand], Sequence[ModelEndpoint]] = lambda _command: ()
 
 
 class AgentAdapters(Adapters[AgentAdapter]):

@@ -61,6 +61,10 @@ RUN_FINISHED = f.RunFinished(
 )
 
 FACTS: tuple[f.Fact, ...] = (
+    f.ConnectionEnded(run_id=RUN, host="models.example", port=443, sent=1200, received=64000),
+    f.ConnectionRefused(
+        run_id=RUN, host="elsewhere.example", port=443, reason="not listed", connections=2
+    ),
     f.DaemonStarted(
         version="1.2.3",
         python_version="3.11.7",

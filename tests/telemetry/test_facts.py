@@ -26,6 +26,8 @@ NOT_COUNTED = {
     facts.AgentWroteErrors,
     facts.AgentsLimited,
     facts.BudgetRunsLow,
+    facts.ConnectionEnded,
+    facts.ConnectionRefused,
     facts.ControlUnavailable,
     facts.DaemonCrashed,
     facts.DaemonStopped,

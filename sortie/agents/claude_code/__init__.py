@@ -10,6 +10,7 @@ from sortie.agents import AgentAdapter, AgentContext, AgentLook
 from sortie.agents.claude_code.settings import (
     DEFAULT_COMMAND,
     ENV_NAMES,
+    MODEL_ENDPOINT,
     ClaudeCodeSettings,
     check,
     read_only,
@@ -57,5 +58,6 @@ ADAPTER = AgentAdapter(
     read_only=read_only,
     keeps=keeps,
     reports=frozenset({"tokens", "cost"}),
+    model_endpoints=lambda _command: (MODEL_ENDPOINT,),
     demo={"permission_mode": "acceptEdits", "allowed_tools": "Bash,Edit,Write"},
 )

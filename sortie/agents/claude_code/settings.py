@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Str
 from sortie.config.report import Finding
 from sortie.config.settings import AgentSettings
 from sortie.config.values import Line, PathText, Script, choice, needs, whole
+from sortie.model.model_endpoints import ModelEndpoint
 
 DEFAULT_COMMAND = "claude"
 
@@ -39,6 +40,13 @@ ENV_NAMES = (
 
 The variables of AWS are not among them: they give access to more than a model.
 """
+
+MODEL_ENDPOINT = ModelEndpoint(
+    base_url="ANTHROPIC_BASE_URL",
+    default="https://api.anthropic.com",
+    keys=("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"),
+    unless=("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY"),
+)
 
 PERMISSION_MODES = (
     "acceptEdits",

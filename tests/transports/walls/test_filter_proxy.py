@@ -1,0 +1,282 @@
+"""The proxy of a run: what it lets through, and what it answers."""
+
+from __future__ import annotations
+
+import h11
+import trio
+
+from sortie.transports.walls.proxied_requests import RequestLimits
+from tests.transports.walls.network import (
+    LIMIT,
+    MadeUpNetwork,
+    SeenRequest,
+    answering,
+    ask,
+    connection,
+    say,
+    until_end,
+)
+
+
+async def test_a_listed_host_is_asked_and_its_answer_passed_on() -> None:
+    """A request in absolute form reaches its server as an ordinary one, and is told as a fact."""
+    net = MadeUpNetwork()
+
+    async with (
+        net.server("docs.example", 80, answering(b"hello\n")),
+        net.proxy("docs.example") as url,
+    ):
+        said = await ask(
+            url,
+            b"GET http://docs.example/a?b=c HTTP/1.1\r\nHost: evil.example\r\n"
+            b"Proxy-Authorization: Basic eDp5\r\nConnection: keep-alive, X-Hop\r\nX-Hop: 1\r\n"
+            b"X-End: 2\r\n\r\n",
+        )
+
+    (seen,) = net.seen
+    assert said.startswith(b"HTTP/1.1 200 ")
+    assert said.endswith(b"\r\n\r\nhello\n")
+    assert b"connection: close" in said.lower()
+    assert (seen.method, seen.target) == ("GET", "/a?b=c")
+    assert seen.headers == [("host", "docs.example"), ("x-end", "2"), ("connection", "close")]
+    (fact,) = net.ended
+    assert (fact.host, fact.port, fact.error) == ("docs.example", 80, None)
+    assert fact.received == len(said)
+
+
+async def test_a_tunnel_passes_both_directions_and_counts_them() -> None:
+    """Bytes go both ways, also those that the agent sends before it has an answer."""
+    net = MadeUpNetwork()
+
+    async def echo(stream: trio.SocketStream) -> None:
+        async with stream:
+            while chunk := await stream.receive_some(65536):
+                await stream.send_all(chunk.upper())
+            await stream.send_eof()
+
+    async with trio.open_nursery() as nursery:
+        listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
+        nursery.start_soon(trio.serve_listeners, echo, listeners)
+        net.names["git.example"] = ["93.184.215.14"]
+        net.ports["93.184.215.14", 443] = listeners[0].socket.getsockname()[1]
+        async with net.proxy("git.example") as url, await connection(url) as stream:
+            await stream.send_all(b"CONNECT git.example:443 HTTP/1.1\r\nHost: x\r\n\r\nearly ")
+            await stream.send_all(b"late")
+            await stream.send_eof()
+            said = await until_end(stream)
+        nursery.cancel_scope.cancel()
+
+    head, _, body = said.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200 ")
+    assert body == b"EARLY LATE"
+    (fact,) = net.ended
+    assert (fact.host, fact.port, fact.received) == ("git.example", 443, len(said))
+
+
+async def test_what_is_not_listed_is_neither_looked_up_nor_reached() -> None:
+    """The answer is one sentence that names the setting; no name server hears of the name."""
+    net = MadeUpNetwork()
+    net.names["evil.example"] = ["93.184.215.15"]
+
+    async with net.proxy("docs.example") as url:
+        plain = await ask(url, b"GET http://evil.example/ HTTP/1.1\r\nHost: docs.example\r\n\r\n")
+        tunnel = await ask(url, b"CONNECT evil.example:443 HTTP/1.1\r\nHost: docs.example\r\n\r\n")
+
+    assert plain.startswith(b"HTTP/1.1 403 ")
+    assert plain.endswith(
+        b"\r\n\r\nevil.example:80 is not reachable from this run:"
+        b" sandbox.network does not list evil.example\n"
+    )
+    assert tunnel.startswith(
+        b"HTTP/1.1 403 evil.example:443 is not reachable from this run:"
+        b" sandbox.network does not list evil.example\r\n"
+    )
+    assert (net.asked, net.connected) == ([], [])
+    assert [(fact.host, fact.port) for fact in net.refused] == [
+        ("evil.example", 80),
+        ("evil.example", 443),
+    ]
+
+
+async def test_a_second_request_on_a_connection_is_not_passed_on() -> None:
+    """A kept-alive connection is closed after its first answer, so that each request is judged."""
+    net = MadeUpNetwork()
+
+    async with net.server("docs.example", 80, answering()), net.proxy("docs.example") as url:
+        said = await ask(
+            url,
+            b"GET http://docs.example/1 HTTP/1.1\r\nHost: docs.example\r\n\r\n"
+            b"GET http://evil.example/2 HTTP/1.1\r\nHost: evil.example\r\n\r\n",
+        )
+
+    assert said.count(b"HTTP/1.1 ") == 1
+    assert [seen.target for seen in net.seen] == ["/1"]
+
+
+async def test_events_pass_one_by_one() -> None:
+    """A stream of events is not kept back until it is complete."""
+    net = MadeUpNetwork()
+    read = trio.Event()
+
+    async def events(state: h11.Connection, stream: trio.abc.Stream, _: SeenRequest) -> None:
+        kind = [("Content-Type", "text/event-stream")]
+        await say(state, stream, h11.Response(status_code=200, headers=kind))
+        await say(state, stream, h11.Data(data=b"data: first\n\n"))
+        await read.wait()
+        await say(state, stream, h11.Data(data=b"data: second\n\n"))
+        await say(state, stream, h11.EndOfMessage())
+
+    async with (
+        net.server("model.example", 80, events),
+        net.proxy("model.example") as url,
+        await connection(url) as stream,
+    ):
+        await stream.send_all(b"GET http://model.example/ HTTP/1.1\r\nHost: x\r\n\r\n")
+        said = b""
+        with trio.fail_after(LIMIT):
+            while b"first" not in said:
+                said += await stream.receive_some(65536)
+        assert b"second" not in said
+        read.set()
+        said += await until_end(stream)
+
+    assert b"data: second" in said
+    assert said.endswith(b"\r\n0\r\n\r\n")
+
+
+async def test_a_body_of_unknown_length_is_passed_on_whole() -> None:
+    """A chunked body arrives as it was sent, and Expect is answered by the proxy."""
+    net = MadeUpNetwork()
+
+    async with (
+        net.server("docs.example", 80, answering()),
+        net.proxy("docs.example") as url,
+        await connection(url) as stream,
+    ):
+        await stream.send_all(
+            b"POST http://docs.example/ HTTP/1.1\r\nHost: docs.example\r\n"
+            b"Transfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n"
+        )
+        with trio.fail_after(LIMIT):
+            asked = await stream.receive_some(65536)
+        await stream.send_all(b"3\r\nabc\r\n4\r\ndefg\r\n0\r\n\r\n")
+        said = await until_end(stream)
+
+    assert asked.startswith(b"HTTP/1.1 100 ")
+    assert b"HTTP/1.1 200 " in said
+    assert net.seen[0].body == b"abcdefg"
+    assert net.seen[0].header("transfer-encoding") == ["chunked"]
+
+
+async def test_a_server_that_cannot_be_reached_is_told_and_counted_as_allowed() -> None:
+    """The agent hears why; the fact is one of a connection that failed."""
+    net = MadeUpNetwork(names={"down.example": ["93.184.215.14"]})
+
+    async with net.proxy("down.example", "gone.example") as url:
+        down = await ask(url, b"CONNECT down.example:443 HTTP/1.1\r\nHost: x\r\n\r\n")
+        gone = await ask(url, b"GET http://gone.example/ HTTP/1.1\r\nHost: x\r\n\r\n")
+
+    assert down.startswith(b"HTTP/1.1 502 down.example:443 cannot be reached: Connection refused")
+    assert gone.startswith(b"HTTP/1.1 502 the name gone.example is not known")
+    assert [fact.error for fact in net.ended] == [
+        "down.example:443 cannot be reached: Connection refused",
+        "the name gone.example is not known",
+    ]
+
+
+async def test_an_answer_that_breaks_off_does_not_look_whole() -> None:
+    """The agent sees that the end of a body is missing."""
+    net = MadeUpNetwork()
+
+    async def half(state: h11.Connection, stream: trio.abc.Stream, _: SeenRequest) -> None:
+        await say(state, stream, h11.Response(status_code=200, headers=[]))
+        await say(state, stream, h11.Data(data=b"half"))
+
+    async with net.server("docs.example", 80, half), net.proxy("docs.example") as url:
+        said = await ask(url, b"GET http://docs.example/ HTTP/1.1\r\nHost: x\r\n\r\n")
+
+    assert said.endswith(b"half\r\n")
+    assert [fact.error for fact in net.ended] == ["it broke off"]
+
+
+async def test_a_head_that_does_not_come_ends_its_connection() -> None:
+    """Who begins a request and does not finish it is told so."""
+    net = MadeUpNetwork()
+
+    async with net.proxy("docs.example", limits=RequestLimits(head=0.05)) as url:
+        said = await ask(url, b"GET http://docs.example/ HTTP/1.1\r\nHost: x\r\n")
+
+    assert said.startswith(b"HTTP/1.1 408 no whole request came in 0.05 seconds")
+
+
+async def test_a_tunnel_on_which_nothing_moves_is_closed() -> None:
+    """A tunnel is not held open for ever by two ends that say nothing."""
+    net = MadeUpNetwork()
+
+    async with (
+        net.server("docs.example", 443, answering()),
+        net.proxy("docs.example", limits=RequestLimits(idle=0.05)) as url,
+    ):
+        said = await ask(url, b"CONNECT docs.example:443 HTTP/1.1\r\nHost: x\r\n\r\n")
+
+    assert said == b"HTTP/1.1 200 Connected\r\n\r\n"
+    assert [fact.host for fact in net.ended] == ["docs.example"]
+
+
+async def test_a_server_that_says_nothing_is_a_timeout() -> None:
+    """A request that is not answered is answered by the proxy."""
+    net = MadeUpNetwork()
+
+    async def silent(state: h11.Connection, stream: trio.abc.Stream, _: SeenRequest) -> None:
+        await trio.sleep_forever()
+
+    async with (
+        net.server("docs.example", 80, silent),
+        net.proxy("docs.example", limits=RequestLimits(idle=0.05)) as url,
+    ):
+        said = await ask(url, b"GET http://docs.example/ HTTP/1.1\r\nHost: x\r\n\r\n")
+
+    assert said.startswith(b"HTTP/1.1 504 the server says nothing any more")
+
+
+async def test_an_agent_that_goes_away_ends_its_request() -> None:
+    """A server that is asked for nobody any more sees its connection end."""
+    net = MadeUpNetwork()
+    left = trio.Event()
+
+    async def waiting(state: h11.Connection, stream: trio.abc.Stream, _: SeenRequest) -> None:
+        await stream.receive_some(1)
+        left.set()
+
+    async with net.server("docs.example", 80, waiting), net.proxy("docs.example") as url:
+        async with await connection(url) as stream:
+            await stream.send_all(b"GET http://docs.example/ HTTP/1.1\r\nHost: x\r\n\r\n")
+            with trio.fail_after(LIMIT):
+                while not net.seen:
+                    await trio.sleep(0.01)
+        with trio.fail_after(LIMIT):
+            await left.wait()
+
+
+async def test_too_many_connections_are_refused() -> None:
+    """A run has so many at once; one more is answered, and works when another has ended."""
+    net = MadeUpNetwork()
+    open_ = [b"CONNECT docs.example:80 HTTP/1.1\r\nHost: x\r\n\r\n"]
+
+    async with (
+        net.server("docs.example", 80, answering()),
+        net.proxy("docs.example", max_connections=1) as url,
+    ):
+        async with await connection(url) as held:
+            await held.send_all(open_[0])
+            with trio.fail_after(LIMIT):
+                await held.receive_some(100)
+            refused = await ask(url, b"GET http://docs.example/ HTTP/1.1\r\nHost: x\r\n\r\n")
+        with trio.fail_after(LIMIT):
+            while not (
+                said := await ask(url, b"GET http://docs.example/ HTTP/1.0\r\n\r\n")
+            ).startswith(b"HTTP/1.1 200"):
+                await trio.sleep(0.01)
+
+    assert refused.startswith(b"HTTP/1.1 503 this run has 1 connections already")
+    assert said.endswith(b"hello\n")
