@@ -10,7 +10,6 @@ a request that holds its placeholder: a page that an agent's browser shows does 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from urllib.parse import unquote
 
 from msgspec import Struct
 
@@ -52,8 +51,11 @@ class CredentialRoute(Struct, frozen=True, kw_only=True):
         return f"http{'s' if self.tls else ''}://{self.authority}"
 
     def is_for(self, path: str) -> bool:
-        """Tell whether the credential is for a path, which has no dots."""
-        plain = unquote(path.partition("?")[0])
+        """Tell whether the credential is for a path, which has no dots.
+
+        It is compared as it is written: of a path in other words nobody has told the agent.
+        """
+        plain = path.partition("?")[0]
         if self.git:
             places = [f"{self.within}{ending}" for ending in _GIT_ENDINGS]
             return plain.startswith(tuple(f"{at}{part}" for at in places for part in _GIT_PATHS))

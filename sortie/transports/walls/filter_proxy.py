@@ -85,14 +85,20 @@ async def open_filter_proxy(
         limits=rules.limits,
     )
     proxy = _FilterProxy(requests, rules.max_connections, tell)
+    failed: Exception | None = None
     try:
         async with trio.open_nursery() as nursery:
             for listener in listeners:
                 nursery.start_soon(proxy.listen, listener)
-            yield
+            try:
+                yield
+            except Exception as error:  # passed on as it is, and not in a group of one
+                failed = error
             nursery.cancel_scope.cancel()
     finally:
         totals.close()
+    if failed is not None:
+        raise failed
 
 
 def proxy_variables(url: str) -> dict[str, str]:

@@ -141,8 +141,6 @@ def _check_framing(request: h11.Request) -> None:
     """Refuse what two servers may cut into different requests."""
     lengths = header(request.headers, b"content-length")
     codings = header(request.headers, b"transfer-encoding")
-    if len(header(request.headers, b"host")) > 1:
-        raise RequestRefused(400, "a request has one header Host")
     if len(lengths) > 1 or (lengths and codings):
         raise RequestRefused(400, "a request tells its length once")
     if codings and request.http_version == b"1.0":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import ssl
 from collections.abc import Sequence
 from pathlib import Path
@@ -208,6 +209,7 @@ async def test_name_and_password_are_put_in(authority: TestAuthority) -> None:
         "/team/thing.git/info\\..\\..\\other",
         "/team/thing.git/settings",
         "/team/thing/-/settings",
+        "/team%2fthing.git/info/refs",
         "/api/v1/user",
         "/",
     ],
@@ -400,6 +402,33 @@ async def test_an_answer_that_repeats_the_credential_repeats_the_placeholder(
     assert KEY.encode() not in said
     assert f"x-echo: <{shown}>\r\n".encode() in said
     assert said.endswith(f"\r\n\r\nyour key is {shown}, really: {shown * 3} sk-".encode())
+
+
+async def test_an_answer_that_repeats_name_and_password_repeats_the_placeholder(
+    authority: TestAuthority,
+) -> None:
+    """What stood in the header is hidden as well, as it was encoded there."""
+    net = MadeUpNetwork()
+    made, env = credentials()
+
+    async def repeating(state: h11.Connection, stream: trio.abc.Stream, seen: SeenRequest) -> None:
+        await say(state, stream, h11.Response(status_code=200, headers=[]))
+        said = {"header": seen.header("authorization")[0], "token": TOKEN}
+        await say(state, stream, h11.Data(data=json.dumps(said).encode()))
+        await say(state, stream, h11.EndOfMessage())
+
+    async with (
+        net.server("forge.example", 443, repeating, tls=authority.server("forge.example")),
+        net.proxy(credentials=made, tls=authority.client()) as url,
+    ):
+        header = env["GIT_CONFIG_VALUE_1"]
+        said = await ask(
+            url, f"POST /git/team/thing.git/info/lfs HTTP/1.0\r\n{header}\r\n\r\n".encode()
+        )
+
+    placeholder = made.routes["git"].placeholders[0].value
+    told = {"header": header.removeprefix("Authorization: "), "token": placeholder}
+    assert json.loads(said.partition(b"\r\n\r\n")[2]) == told
 
 
 def test_a_credential_is_hidden_wherever_chunks_end() -> None:

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
+
 import h11
+import pytest
 import trio
 
+from sortie.facts.daemon import AdapterCrashed
+from sortie.transports.walls.destinations import Address
+from sortie.transports.walls.filter_proxy import ProxyRules, open_filter_proxy
 from sortie.transports.walls.proxied_requests import RequestLimits
 from tests.transports.walls.network import (
     LIMIT,
+    RUN,
     MadeUpNetwork,
     SeenRequest,
     answering,
@@ -280,3 +288,99 @@ async def test_too_many_connections_are_refused() -> None:
 
     assert refused.startswith(b"HTTP/1.1 503 this run has 1 connections already")
     assert said.endswith(b"hello\n")
+
+
+async def test_an_error_of_the_run_passes_as_it_is() -> None:
+    """What a run raises is not hidden in a group, and all is told before."""
+    net = MadeUpNetwork()
+
+    with pytest.raises(LookupError, match="the run's"):
+        async with net.proxy("docs.example") as url:
+            await ask(url, b"CONNECT evil.example:443 HTTP/1.1\r\nHost: x\r\n\r\n")
+            raise LookupError("the run's")
+
+    assert len(net.refused) == 1
+
+
+async def test_the_end_of_a_run_ends_its_connections() -> None:
+    """An open tunnel is closed and counted; the port is free again."""
+    net = MadeUpNetwork()
+
+    async with net.server("docs.example", 443, answering()):
+        async with net.proxy("docs.example") as url:
+            stream = await connection(url)
+            await stream.send_all(b"CONNECT docs.example:443 HTTP/1.1\r\nHost: x\r\n\r\n")
+            with trio.fail_after(LIMIT):
+                await stream.receive_some(100)
+        async with stream:
+            rest = await until_end(stream)
+
+    assert rest == b""
+    assert [(fact.host, fact.error) for fact in net.ended] == [("docs.example", None)]
+    with pytest.raises(OSError):
+        await connection(url)
+
+
+async def test_a_unix_socket_serves_as_well(tmp_path: Path) -> None:
+    """A socket of the file system is the way out where there is no network at all."""
+    net = MadeUpNetwork()
+    sock = trio.socket.socket(trio.socket.AF_UNIX)
+    await sock.bind(str(tmp_path / "proxy"))
+    sock.listen(8)
+
+    async with (
+        open_filter_proxy(
+            [trio.SocketListener(sock)], ProxyRules(allowed=()), net.facts.append, run_id=RUN
+        ),
+        await trio.open_unix_socket(tmp_path / "proxy") as stream,
+    ):
+        await stream.send_all(b"GET http://docs.example/ HTTP/1.1\r\nHost: x\r\n\r\n")
+        said = await until_end(stream)
+
+    assert said.startswith(b"HTTP/1.1 403 ")
+
+
+async def test_a_bug_ends_one_connection_and_is_told_once() -> None:
+    """What nobody has thought of is an event of the log, and the run goes on."""
+    net = MadeUpNetwork()
+
+    async def broken(host: str) -> Sequence[Address]:
+        raise ZeroDivisionError(host)
+
+    net.lookup = broken  # type: ignore[method-assign]
+    async with net.proxy("docs.example") as url:
+        for _ in range(3):
+            said = await ask(url, b"GET http://docs.example/ HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert said == b""
+        refused = await ask(url, b"GET http://evil.example/ HTTP/1.1\r\nHost: x\r\n\r\n")
+
+    crashed = [fact for fact in net.facts if isinstance(fact, AdapterCrashed)]
+    assert refused.startswith(b"HTTP/1.1 403 ")
+    assert [fact.where for fact in crashed] == ["proxy"]
+    assert "ZeroDivisionError" in crashed[0].traceback
+
+
+async def test_hundreds_of_connections_at_once_are_bounded() -> None:
+    """A run that opens as many as it can is served as many as it may have, and facts are few."""
+    net = MadeUpNetwork()
+    said: list[bytes] = []
+
+    async def one(url: str) -> None:
+        try:
+            said.append(await ask(url, b"CONNECT evil.example:443 HTTP/1.1\r\nHost: x\r\n\r\n"))
+        except OSError:
+            said.append(b"")
+
+    async with (
+        net.proxy("docs.example", max_connections=8) as url,
+        trio.open_nursery() as nursery,
+    ):
+        for _ in range(300):
+            nursery.start_soon(one, url)
+
+    statuses = {text[9:12] for text in said}
+    assert len(said) == 300
+    assert statuses <= {b"403", b"503", b""}
+    assert b"403" in statuses
+    assert sum(fact.connections for fact in net.refused) <= 300
+    assert len(net.refused) < 30
