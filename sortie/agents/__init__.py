@@ -126,8 +126,9 @@ class AgentAdapter(Struct, frozen=True, kw_only=True):
     agent's program, each with the command to set. ``read_only`` returns a block with which a
     session can only read, made of the one in WORKFLOW.md; None where there is none. ``keeps``
     returns the directories in which the agent keeps its own settings, login and sessions, by its
-    environment and the words of its command. ``model_endpoints`` are the services that an agent with some command can be led to, so that it
-    works with placeholders of keys; empty where it cannot.
+    environment and the words of its command. ``model_endpoints``
+    are the services that an agent with some command can be led to, so that it works with
+    placeholders of keys; empty where it cannot.
     """
 
     kind: str

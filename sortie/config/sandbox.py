@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
@@ -11,14 +10,10 @@ from pydantic_core import PydanticCustomError
 from sortie.config.block import Block
 from sortie.config.report import Finding
 from sortie.config.values import CheckWithSchema, Command, PathText, choice, needs
+from sortie.model.allowed_hosts import allowed_host
 
 NETWORKS = ("none", "full")
 KINDS = ("none", "bubblewrap", "command")
-
-_HOST = re.compile(
-    r"(?:\*\.)?[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?(?::[0-9]{1,5})?"
-    r"|\[[0-9A-Fa-f:.]+\](?::[0-9]{1,5})?"
-)
 
 
 def _network() -> CheckWithSchema:
@@ -31,10 +26,12 @@ def _network() -> CheckWithSchema:
         if not isinstance(value, list | tuple) or not value:
             raise needs(accepted)
         for at, host in enumerate(value):
-            if not isinstance(host, str) or _HOST.fullmatch(host) is None:
-                wrong = {"what": "needs a host, as api.example.com or *.example.com", "item": at}
-                raise PydanticCustomError("needs", "{what}", wrong)
-        return tuple(host.lower() for host in value)
+            try:
+                allowed_host(host if isinstance(host, str) else "")
+            except ValueError as exc:
+                wrong = {"what": str(exc), "item": at}
+                raise PydanticCustomError("needs", "{what}", wrong) from None
+        return tuple(value)
 
     shape = {
         "oneOf": [
@@ -48,7 +45,8 @@ def _network() -> CheckWithSchema:
 class SandboxSettings(Block):
     """``read`` and ``write`` are what a run sees and may change besides its workspace, and ``hide``
     what of these it does not see. ``network`` is none, all of it, or these hosts alone. ``command``
-    is the argv that the agent's is put behind."""
+    is the argv that the agent's is put behind. With ``credentials`` proxy the agent has
+    placeholders of its keys, which are exchanged on the way to where they belong."""
 
     kind: Annotated[Literal["none", "bubblewrap", "command"], choice(*KINDS)] = "none"
     read: tuple[PathText, ...] = ()
@@ -56,6 +54,7 @@ class SandboxSettings(Block):
     hide: tuple[PathText, ...] = ()
     network: Annotated[Literal["none", "full"] | tuple[str, ...], _network()] = "full"
     command: Command = None
+    credentials: Annotated[Literal["agent", "proxy"], choice("agent", "proxy")] = "agent"
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -63,13 +62,14 @@ class SandboxSettings(Block):
         return self.network if isinstance(self.network, tuple) else ()
 
 
-_BUBBLEWRAP = ("read", "write", "hide", "network")
+_BUBBLEWRAP = ("read", "write", "hide", "network", "credentials")
 
 
-def sandbox_findings(sandbox: SandboxSettings, *, on_hosts: bool) -> Iterator[Finding]:
+def sandbox_findings(sandbox: SandboxSettings, *, on_hosts: bool, leads: bool) -> Iterator[Finding]:
     """Yield what of a sandbox cannot be had, and what means nothing to its kind.
 
-    ``on_hosts`` tells whether runs are on SSH hosts."""
+    ``on_hosts`` tells whether runs are on SSH hosts, and ``leads`` whether the agent can be led to
+    its model through a proxy."""
     kind, given = sandbox.kind, sandbox.model_fields_set
     if kind == "none":
         for key in sorted(given - {"kind"}):
@@ -86,6 +86,14 @@ def sandbox_findings(sandbox: SandboxSettings, *, on_hosts: bool) -> Iterator[Fi
     if kind == "command" and sandbox.command is None:
         message = "is required with kind: command"
         yield Finding(path=("sandbox", "command"), message=message, because=("sandbox", "kind"))
+    if sandbox.credentials == "proxy" and kind != "command":
+        path = ("sandbox", "credentials")
+        if sandbox.network == "full":
+            message = "proxy needs sandbox.network to be none or a list of hosts"
+            yield Finding(path=path, message=message, needs=(("sandbox", "network"),))
+        if not leads:
+            message = "proxy is not for this agent, which cannot be led to its model through one"
+            yield Finding(path=path, message=message, because=("agent", "kind"))
     foreign = _BUBBLEWRAP if kind == "command" else ("command",)
     for key in foreign:
         if key in given:

@@ -19,6 +19,7 @@ from sortie.daemon.transports import TransportPool
 from sortie.model import (
     LOCAL,
     AgentError,
+    SortieError,
     StoreError,
     TransportError,
     WorkspaceError,
@@ -99,6 +100,7 @@ class RunContexts:
             self._environ,
             mirror=None if remote is None else remote.at(settings.workspace.root).mirror,
             secret_files=() if env_file is None else (str(env_file.absolute()),),
+            tell=self._transports.publish,
         )
         return RunContext(
             settings=settings,
@@ -223,7 +225,7 @@ async def _sandbox_trouble(context: RunContext) -> str | None:
         return None
     try:
         await context.wall.check()
-    except TransportError as exc:
+    except SortieError as exc:
         if shortage_behind(exc) is not None:
             raise
         return str(exc)

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from sortie import agents
 from sortie.config.settings import Settings
+from sortie.facts.fact import Fact
+from sortie.model.allowed_hosts import allowed_host
 from sortie.transports import Transport
 from sortie.transports.walls import SandboxedTransport
+
+if TYPE_CHECKING:
+    from sortie.transports.walls.run_network import RunNetwork
 
 _OF_DATABASE = ("", "-wal", "-shm", "-journal", ".daemon", ".lock", ".transcripts", ".events")
 """The ends of the names of what a daemon writes beside its database, with the database itself."""
@@ -21,10 +27,12 @@ def sandboxed(
     *,
     mirror: str | None,
     secret_files: Sequence[str],
+    tell: Callable[[Fact], None],
 ) -> SandboxedTransport | None:
     """Return the wall for runs of these settings on this machine, None where they want none.
 
     ``mirror`` is whose objects the workspaces borrow, and ``secret_files`` are not seen inside.
+    ``tell`` is given the facts of connections.
     """
     sandbox = settings.sandbox
     match sandbox.kind:
@@ -37,6 +45,7 @@ def sandboxed(
             return WrapperTransport(outside, _words(sandbox.command))
     from sortie.transports.walls.bubblewrap import BubblewrapTransport, Enclosure
 
+    network = _network_of(settings, tell)
     beside = tuple(f"{settings.db_path}{end}" for end in _OF_DATABASE)
     identity = settings.repository.identity_file
     keys = (*settings.worker.ssh_identity_files, *(() if identity is None else (identity,)))
@@ -45,22 +54,47 @@ def sandboxed(
         write=sandbox.write,
         own=tuple(_kept(settings, environ)),
         hide=(*sandbox.hide, *beside, *keys, *secret_files),
-        has_network=sandbox.network == "full",
+        has_network=network is not None or sandbox.network == "full",
     )
-    return BubblewrapTransport(outside, enclosure)
+    return BubblewrapTransport(outside, enclosure, network)
 
 
-def _kept(settings: Settings, environ: Mapping[str, str]) -> Sequence[str]:
-    """Return the directories in which the agents of a run keep what is theirs."""
-    command = settings.agent.command
-    reviewer = settings.self_review.agent if settings.self_review is not None else None
-    kept: list[str] = []
-    for kind in dict.fromkeys((settings.agent.kind, reviewer or settings.agent.kind)):
+def _network_of(settings: Settings, tell: Callable[[Fact], None]) -> RunNetwork | None:
+    """Return the network of its own that a run has, None where it has the host's or none."""
+    sandbox = settings.sandbox
+    proxied = sandbox.credentials == "proxy"
+    if not sandbox.hosts and not proxied:
+        return None
+    from sortie.transports.walls.run_network import RunNetwork
+
+    endpoints = [
+        endpoint
+        for kind, command in _agents_of(settings)
+        for endpoint in agents.ADAPTERS.load(kind).model_endpoints(command)
+    ]
+    pushes = settings.repository.url if settings.repository.agent_pushes else None
+    return RunNetwork(
+        allowed=tuple(map(allowed_host, sandbox.hosts)),
+        tell=tell,
+        endpoints=tuple(dict.fromkeys(endpoints)) if proxied else None,
+        repository=pushes,
+    )
+
+
+def _agents_of(settings: Settings) -> Iterator[tuple[str, str | tuple[str, ...] | None]]:
+    """Yield the kind of the agent, and of the reviewer where that is another, and its command."""
+    yield settings.agent.kind, settings.agent.command
+    review = settings.self_review
+    if review is not None and review.agent not in (None, settings.agent.kind):
+        assert review.agent is not None
+        yield review.agent, None
+
+
+def _kept(settings: Settings, environ: Mapping[str, str]) -> Iterator[str]:
+    """Yield the directories in which the agents of a run keep what is theirs."""
+    for kind, command in _agents_of(settings):
         adapter = agents.ADAPTERS.load(kind)
-        own = command if kind == settings.agent.kind and command is not None else None
-        words = _words(adapter.default_command if own is None else own)
-        kept += adapter.keeps(environ, words)
-    return kept
+        yield from adapter.keeps(environ, _words(command or adapter.default_command))
 
 
 def _words(command: str | tuple[str, ...]) -> tuple[str, ...]:

@@ -64,7 +64,7 @@ class TransportPool:
         self._shares_hosts = hosts is not None
         self._hosts = hosts or RemoteHosts()
         self.local = local or local_transport(environ, self._isolation)
-        self._publish = publish
+        self.publish = publish
         self._environ = environ
         self._remote: RemoteTransports | None = None
         self._has_remote = trio.Event()
@@ -88,7 +88,7 @@ class TransportPool:
             from sortie.daemon.remote_transports import RemoteTransports
 
             self._remote = RemoteTransports(
-                self._publish, self._environ, self._health, self._hosts.connections()
+                self.publish, self._environ, self._health, self._hosts.connections()
             )
             self._has_remote.set()
         self._remote.helper_environ = self.helper_environ
@@ -144,7 +144,7 @@ class TransportPool:
 
     def _reaped(self, _host: str, count: int) -> None:
         if count:
-            self._publish(facts.OrphansReaped(where="host", count=count))
+            self.publish(facts.OrphansReaped(where="host", count=count))
 
 
 def local_transport(environ: Mapping[str, str], isolation: IsolationInForce) -> LocalTransport:

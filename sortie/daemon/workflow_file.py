@@ -53,6 +53,7 @@ def _agent_block(adapter: AgentAdapter) -> AgentSchema:
         check=adapter.check,
         unreported=unreported,
         read_only=adapter.read_only,
+        leads=lambda agent: bool(adapter.model_endpoints(agent.command)),
         commands=adapter.commands,
     )
 

@@ -12,7 +12,7 @@ file: {path: issues}"""
 
 
 def test_a_sandbox_is_decoded() -> None:
-    """Paths are absolute, hosts in small letters."""
+    """Paths are absolute, hosts as they are written."""
     settings = settings_of(
         f"{TRACKER}\nsandbox:\n  kind: bubblewrap\n  read: [lib]\n"
         "  network: [API.example.com, '*.b.c:8']"
@@ -21,7 +21,7 @@ def test_a_sandbox_is_decoded() -> None:
     assert settings.sandbox.kind == "bubblewrap"
     assert settings.sandbox.read[0].startswith("/")
     assert settings.sandbox.read[0].endswith("/lib")
-    assert settings.sandbox.hosts == ("api.example.com", "*.b.c:8")
+    assert settings.sandbox.hosts == ("API.example.com", "*.b.c:8")
 
 
 @pytest.mark.parametrize("network", ["full", "none"])
@@ -39,8 +39,17 @@ def test_a_word_is_no_host(network: str) -> None:
         ("kind: jail", "sandbox.kind: needs none, bubblewrap or command"),
         ("kind: bubblewrap, network: some", "sandbox.network: needs none, full or a list of hosts"),
         ("kind: bubblewrap, network: []", "sandbox.network: needs none, full or a list of hosts"),
-        ("kind: bubblewrap, network: ['a b']", "sandbox.network[0]: needs a host"),
-        ("kind: bubblewrap, network: [https://x]", "sandbox.network[0]: needs a host"),
+        ("kind: bubblewrap, network: ['a b']", "sandbox.network[0]: 'a b' is not a host"),
+        ("kind: bubblewrap, network: [a, 7]", "sandbox.network[1]: '' is not a host"),
+        ("kind: bubblewrap, network: [https://x]", "sandbox.network[0]: must be a host"),
+        (
+            "kind: bubblewrap, credentials: proxy",
+            "sandbox.credentials: proxy needs sandbox.network",
+        ),
+        (
+            "kind: bubblewrap, network: none, credentials: proxy",
+            "sandbox.credentials: proxy is not for this agent",
+        ),
         ("kind: bubblewrap, read: [lib, /]", "sandbox.read: holds / itself"),
         ("kind: command", "sandbox.command: is required with kind: command"),
         ("kind: bubblewrap, memory: 1", "sandbox.memory: unknown key"),

@@ -12,7 +12,7 @@ import trio
 
 from sortie.config.settings import Settings
 from sortie.daemon.sandboxes import sandboxed
-from sortie.model import TransportError
+from sortie.model import SortieError
 from sortie.model.checks import Check, CheckResult, failed, passed, warned
 from sortie.resources import run_in_thread
 from sortie.transports import Command
@@ -69,11 +69,13 @@ async def _tried(settings: Settings, environ: Mapping[str, str]) -> CheckResult:
     place = home if os.access(home, os.W_OK) else None
     try:
         with TemporaryDirectory(prefix=".sortie-doctor-", dir=place) as directory:
-            wall = sandboxed(settings, transport, environ, mirror=None, secret_files=())
+            wall = sandboxed(
+                settings, transport, environ, mirror=None, secret_files=(), tell=lambda _: None
+            )
             assert wall is not None
             try:
                 said = await _tries(wall, Path(directory), environ)
-            except TransportError as exc:
+            except SortieError as exc:
                 return failed(str(exc), _REMEDY)
     finally:
         await transport.close()

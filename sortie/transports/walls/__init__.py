@@ -34,8 +34,8 @@ class SandboxedTransport:
         raise NotImplementedError
 
     async def check(self) -> None:
-        """Try once whether programs can be started in it. Raises TransportError with a sentence
-        that says what to do."""
+        """Try once whether programs can be started in it. Raises SortieError with a sentence that
+        says what to do."""
         raise NotImplementedError
 
     async def run_script(self, script: Script) -> bytes:

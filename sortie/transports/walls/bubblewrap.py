@@ -20,6 +20,7 @@ from sortie.model import ProgramNotFound, TransportError
 from sortie.resources import run_in_thread
 from sortie.transports import WRAPPED_STDIN, Command, Exit, Process, Transport
 from sortie.transports.walls import SandboxedTransport
+from sortie.transports.walls.run_network import RunNetwork
 
 PROGRAM = "bwrap"
 _WRAPPERS = 2
@@ -71,7 +72,8 @@ _GONE_VARIABLES = ("SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR
 class Enclosure(Struct, frozen=True, kw_only=True):
     """What programs find inside. ``write`` and ``read`` are paths, as far as they are there;
     ``own`` are directories that are made first, and may be written to. ``hide`` are taken away
-    again. ``has_network`` is the host's network."""
+    again. ``has_network`` is the host's network, or one that is made for
+    it; without it there is none."""
 
     read: tuple[str, ...] = ()
     write: tuple[str, ...] = ()
@@ -83,9 +85,12 @@ class Enclosure(Struct, frozen=True, kw_only=True):
 class BubblewrapTransport(SandboxedTransport):
     """This machine, whose programs start in bubblewrap, as the daemon's user."""
 
-    def __init__(self, outside: Transport, enclosure: Enclosure) -> None:
+    def __init__(
+        self, outside: Transport, enclosure: Enclosure, network: RunNetwork | None = None
+    ) -> None:
         super().__init__(outside)
         self._enclosure = enclosure
+        self._network = network
         self._works = False
 
     def process(self, command: Command) -> AbstractAsyncContextManager[Process]:
@@ -100,13 +105,21 @@ class BubblewrapTransport(SandboxedTransport):
         found = replace(command, argv=(program, *command.argv[1:]))
         wrapped = await run_in_thread(partial(enclosed, found, self._enclosure))
         try:
-            async with self.outside.process(wrapped) as process:
+            async with self._started(wrapped) as process:
                 yield _ProcessInside(process)
         except ProgramNotFound as exc:
             raise TransportError(f"{exc}; install bubblewrap, or set sandbox.kind to none") from exc
 
+    def _started(self, command: Command) -> AbstractAsyncContextManager[Process]:
+        if self._network is None:
+            return self.outside.process(command)
+        return self._network.process(self.outside, command)
+
     async def check(self) -> None:
-        """Start ``true`` inside, once. Raises TransportError."""
+        """Start a program inside, once. Raises TransportError, and CredentialsError where the agent
+        has no credential that could be put in."""
+        if self._network is not None:
+            self._network.check(os.environ)
         if self._works:
             return
         command = Command(
@@ -161,7 +174,7 @@ def arguments(command: Command, enclosure: Enclosure) -> Iterator[str]:
     home = os.path.realpath(command.env.get("HOME") or os.path.expanduser("~"))
     yield from ("--unshare-user-try", "--unshare-pid", "--unshare-ipc", "--unshare-uts")
     yield from ("--unshare-cgroup-try", "--die-with-parent", "--new-session", "--cap-drop", "ALL")
-    if not enclosure.has_network and command.listener is None:
+    if not enclosure.has_network:
         yield "--unshare-net"
     for path in SYSTEM:
         yield from ("--ro-bind-try", path, path)
