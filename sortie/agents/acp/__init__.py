@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from sortie.agents import AgentAdapter, AgentContext
+from sortie.agents.acp.endpoints import model_endpoints
 from sortie.agents.acp.settings import DEFAULT_COMMAND, AcpSettings, read_only, warn
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ ADAPTER = AgentAdapter(
     resumes=True,
     read_only=read_only,
     keeps=keeps,
+    model_endpoints=model_endpoints,
     commands={
         "codex": "codex-acp",
         "codex-acp": "codex-acp",

@@ -17,6 +17,7 @@ import trio
 from msgspec import Struct
 
 from sortie.model.allowed_hosts import AllowedHost, Network, covering, network_of
+from sortie.resources.shortages import Shortage
 from sortie.resources.threads import run_in_thread
 from sortie.transports.walls.request_target import authority
 
@@ -150,6 +151,8 @@ class Destinations(Struct, frozen=True, kw_only=True):
                 found = await self.lookup(host)
         except trio.TooSlowError:
             raise Unreachable(f"the name {host} is not answered for", timed_out=True) from None
+        except Shortage as error:
+            raise Unreachable(f"the name {host} cannot be looked up now: {error}") from error
         except (OSError, UnicodeError):
             found = ()
         if not found:

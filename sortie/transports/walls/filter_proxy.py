@@ -106,7 +106,7 @@ def proxy_variables(url: str) -> dict[str, str]:
 
     What listens on loopback behind the wall is the run's own and needs no proxy.
     """
-    own = "localhost,127.0.0.1,::1"
+    own = "localhost,127.0.0.1"  # old programs take ::1 for a host with a port, and give up
     names = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
     variables = {name: url for upper in names for name in (upper, upper.lower())}
     return variables | {"NO_PROXY": own, "no_proxy": own, "NODE_USE_ENV_PROXY": "1"}
@@ -158,7 +158,7 @@ class _FilterProxy:
             await self._requests.serve(agent)
         elif self._open <= 2 * self._most:
             message = f"this run has {self._most} connections already, and no more at once"
-            await self._requests.refuse(agent, RequestRefused(503, message))
+            await self._requests.turn_away(agent, RequestRefused(503, message))
 
     def _crash(self, trace: str) -> None:
         if not self._crashed:  # a run that knows how would fill the log

@@ -35,6 +35,7 @@ _HOP_BY_HOP = frozenset(
 """Headers that are between two neighbours, and about one connection."""
 
 _CLOSE = (b"Connection", b"close")
+_NONE = "the server has closed the connection without an answer"
 
 
 class AnswerFilter(Protocol):
@@ -166,11 +167,12 @@ async def _head_of_answer(server: ServerSide) -> h11.Response:
         while isinstance(event := await server.next_event(), h11.InformationalResponse):
             pass
     except h11.RemoteProtocolError as error:
-        raise Unreachable("the server's answer is not one of HTTP") from error
+        said = server.traffic.sent
+        raise Unreachable("the server's answer is not one of HTTP" if said else _NONE) from error
     except trio.BrokenResourceError as error:
-        raise Unreachable("the server has closed the connection without an answer") from error
+        raise Unreachable(_NONE) from error
     if not isinstance(event, h11.Response):
-        raise Unreachable("the server has closed the connection without an answer")
+        raise Unreachable(_NONE)
     return event
 
 

@@ -60,14 +60,15 @@ class ProxiedRequests(Struct, frozen=True, kw_only=True):
             request = await self._head(agent)
             if request is not None:
                 await self._answer(agent, request, self._target(request))
+            await _linger(agent)
         except RequestRefused as error:
-            await self.refuse(agent, error)
-        await _linger(agent)
+            await self.turn_away(agent, error)
 
-    async def refuse(self, agent: AgentSide, error: RequestRefused) -> None:
-        """Answer what is no request, or one too many."""
+    async def turn_away(self, agent: AgentSide, error: RequestRefused) -> None:
+        """Answer what is no request that can be judged, or one too many."""
         self.totals.refused("", 0, error.message)
         await _say(agent, error.status, error.message)
+        await _linger(agent)
 
     async def _head(self, agent: AgentSide) -> h11.Request | None:
         """Return a request's head, None where the agent says nothing."""

@@ -12,7 +12,7 @@ HALF_CLOSED_LIMIT = 60.0
 
 
 class Traffic(Struct, kw_only=True):
-    """Bytes that have gone through a connection, as the agent sees it."""
+    """Bytes that one end of a connection has sent, and received."""
 
     sent: int = 0
     received: int = 0

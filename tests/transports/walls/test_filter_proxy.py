@@ -207,6 +207,58 @@ async def test_an_answer_that_breaks_off_does_not_look_whole() -> None:
     assert [fact.error for fact in net.ended] == ["it broke off"]
 
 
+RAW: dict[str, tuple[bytes, bytes, bytes]] = {
+    "an early hint": (
+        b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n"
+        b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
+        b"HTTP/1.1 200 OK\r\n",
+        b"\r\n\r\nok",
+    ),
+    "length and coding": (
+        b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\nTransfer-Encoding: chunked\r\n\r\n"
+        b"2\r\nok\r\n0\r\n\r\nHTTP/1.1 200 OK\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\n",
+        b"\r\n\r\n2\r\nok\r\n0\r\n\r\n",
+    ),
+    "more than its length": (
+        b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\n",
+        b"\r\n\r\nok",
+    ),
+    "nothing": (b"", b"HTTP/1.1 502 the server has closed", b"without an answer\n"),
+    "no HTTP": (b"SSH-2.0-x\r\n\r\n", b"HTTP/1.1 502 the server's answer is not", b"HTTP\n"),
+    "a switch that nobody asked for": (
+        b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n",
+        b"HTTP/1.1 502 the server's answer is not",
+        b"HTTP\n",
+    ),
+    "a head without an end": (
+        b"HTTP/1.1 200 OK\r\nX: " + b"a" * 200_000,
+        b"HTTP/1.1 502 the server's answer is not",
+        b"HTTP\n",
+    ),
+}
+"""What a server sends, and how what the agent gets begins and ends."""
+
+
+@pytest.mark.parametrize("name", RAW)
+async def test_answers_of_strange_servers(name: str) -> None:
+    """The agent gets one answer that it can understand in one way only."""
+    raw, begins, ends = RAW[name]
+    net = MadeUpNetwork()
+
+    async def answer(_state: h11.Connection, stream: trio.abc.Stream, _: SeenRequest) -> None:
+        await stream.send_all(raw)
+
+    async with net.server("docs.example", 80, answer), net.proxy("docs.example") as url:
+        said = await ask(url, b"GET http://docs.example/ HTTP/1.1\r\nHost: x\r\n\r\n")
+
+    assert said.startswith(begins)
+    assert said.endswith(ends)
+    assert said.count(b"HTTP/1.1 ") == 1
+    assert b"content-length: 9" not in said.lower()
+
+
 async def test_a_head_that_does_not_come_ends_its_connection() -> None:
     """Who begins a request and does not finish it is told so."""
     net = MadeUpNetwork()
