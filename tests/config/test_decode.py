@@ -59,6 +59,15 @@ def test_defaults_are_those_of_the_contract() -> None:
         },
         "verify": {"commands": (), "timeout": 600.0, "where": "clean", "rounds": 3},
         "self_review": None,
+        "sandbox": {
+            "kind": "none",
+            "read": (),
+            "write": (),
+            "hide": (),
+            "network": "full",
+            "command": None,
+            "credentials": "agent",
+        },
         "reactions": {
             "watch_days": 14,
             "interval": 60.0,
@@ -235,7 +244,7 @@ def test_a_key_without_a_value_has_its_default() -> None:
 
 UNKNOWN_TOP = (
     "known: agent, board, budget, db_path, file, forge, history, hooks, isolation, journal, "
-    "logging, polling, reactions, repository, robot, rules, self_review, server, share, "
+    "logging, polling, reactions, repository, robot, rules, sandbox, self_review, server, share, "
     "token_rates, "
     "tracker, trust, verify, worker, workspace"
 )
