@@ -127,7 +127,7 @@ class MadeUpNetwork:
         seen = SeenRequest(
             method=request.method.decode(),
             target=request.target.decode(),
-            headers=[(name.decode(), value.decode()) for name, value in request.headers],
+            headers=[(name.decode(), value.decode("latin-1")) for name, value in request.headers],
             body=body,
         )
         self.seen.append(seen)
