@@ -61,10 +61,6 @@ RUN_FINISHED = f.RunFinished(
 )
 
 FACTS: tuple[f.Fact, ...] = (
-    f.ConnectionEnded(run_id=RUN, host="models.example", port=443, sent=1200, received=64000),
-    f.ConnectionRefused(
-        run_id=RUN, host="elsewhere.example", port=443, reason="not listed", connections=2
-    ),
     f.DaemonStarted(
         version="1.2.3",
         python_version="3.11.7",
@@ -215,6 +211,10 @@ FACTS: tuple[f.Fact, ...] = (
     f.AdapterCrashed(where="tracker", traceback="Traceback:\n  boom"),
     f.WorkflowBroken(error="the database is in use", seconds=10.0),
     f.SlotsOvercommitted(guaranteed=12, slots=10),
+    f.ConnectionEnded(run_id=RUN, host="models.example", port=443, sent=1200, received=64000),
+    f.ConnectionRefused(
+        run_id=RUN, host="elsewhere.example", port=443, reason="not listed", connections=2
+    ),
 )
 
 KINDS: frozenset[type[f.Fact]] = frozenset(

@@ -26,8 +26,6 @@ NOT_COUNTED = {
     facts.AgentWroteErrors,
     facts.AgentsLimited,
     facts.BudgetRunsLow,
-    facts.ConnectionEnded,
-    facts.ConnectionRefused,
     facts.ControlUnavailable,
     facts.DaemonCrashed,
     facts.DaemonStopped,

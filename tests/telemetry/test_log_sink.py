@@ -152,6 +152,8 @@ def test_every_fact_has_its_line() -> None:
         ("error", "adapter.crashed"),
         ("error", "workflow.broken"),
         ("warning", "slots.overcommitted"),
+        ("debug", "network.connection"),
+        ("info", "network.refused"),
     ]
 
 

@@ -10,6 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse_pla
 
 from sortie.facts import (
     AgentSpoke,
+    ConnectionRefused,
     DispatchDropped,
     ErrandFailed,
     EventLogGap,
@@ -63,6 +64,7 @@ COUNTERS = {
     "sortie_deliveries_total": ["stage"],
     "sortie_verified_commands_total": ["result"],
     "sortie_self_reviews_total": ["verdict"],
+    "sortie_network_connections_total": ["result"],
     "sortie_reactions_total": ["kind", "result"],
     "sortie_merges_total": ["result"],
     "sortie_watches_ended_total": ["result"],
@@ -296,6 +298,10 @@ def test_no_label_names_an_issue() -> None:
         (
             EventLogGap(events=40),
             {"sortie_event_log_missing_events_total{}": 40},
+        ),
+        (
+            ConnectionRefused(run_id=RUN, host="h", port=443, reason="not listed", connections=4),
+            {"sortie_network_connections_total{result=refused}": 4},
         ),
         (
             HttpAnswered(route="/api/v1/state", status=403),

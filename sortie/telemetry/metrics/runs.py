@@ -72,6 +72,11 @@ class RunMetrics:
             "Reviews of work before its pull request, by what they came to.",
             verdict=tuple(verdict.value for verdict in ReviewVerdict),
         )
+        self.network_connections = make.counter(
+            "network_connections",
+            "Connections of runs behind a wall, by whether they were allowed.",
+            result=("allowed", "refused"),
+        )
         self.rescues = make.counter(
             "rescues", "Workspaces whose unpushed work was kept when they were removed."
         )
@@ -214,6 +219,16 @@ def _(fact: facts.DeliveryAdvanced, to: RunMetrics) -> None:
 @count.register
 def _(fact: facts.CommandVerified, to: RunMetrics) -> None:
     to.verifications.labels("ok" if fact.ok else "failed").inc()
+
+
+@count.register
+def _(fact: facts.ConnectionEnded, to: RunMetrics) -> None:
+    to.network_connections.labels("allowed").inc(fact.connections)
+
+
+@count.register
+def _(fact: facts.ConnectionRefused, to: RunMetrics) -> None:
+    to.network_connections.labels("refused").inc(fact.connections)
 
 
 @count.register

@@ -9,9 +9,13 @@ import h11
 import pytest
 import trio
 
+from sortie.facts import Fact
 from sortie.facts.daemon import AdapterCrashed
+from sortie.model.allowed_hosts import allowed_host
+from sortie.model.model_endpoints import ModelEndpoint
 from sortie.transports.walls.destinations import Address
 from sortie.transports.walls.filter_proxy import ProxyRules, open_filter_proxy
+from sortie.transports.walls.proxied_credentials import proxied_credentials
 from sortie.transports.walls.proxied_requests import RequestLimits
 from tests.transports.walls.network import (
     LIMIT,
@@ -390,6 +394,33 @@ async def test_a_unix_socket_serves_as_well(tmp_path: Path) -> None:
         said = await until_end(stream)
 
     assert said.startswith(b"HTTP/1.1 403 ")
+
+
+async def test_names_are_looked_up_as_the_system_does() -> None:
+    """Without anything made up the proxy asks the system, and trusts whom the system trusts."""
+    net = MadeUpNetwork()
+    facts: list[Fact] = []
+    key = {"MODEL_API_KEY": "k" * 20}
+
+    async with net.server("localhost", 80, answering()) as here:
+        endpoint = ModelEndpoint(
+            base_url="MODEL_URL", default=f"https://localhost:{here}", keys=("MODEL_API_KEY",)
+        )
+        rules = ProxyRules(allowed=(allowed_host(f"localhost:{here}"), allowed_host("x.invalid")))
+        listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
+        url = f"http://127.0.0.1:{listeners[0].socket.getsockname()[1]}"
+        credentials = proxied_credentials([endpoint], key)
+        async with open_filter_proxy(
+            listeners, rules, facts.append, run_id=RUN, credentials=credentials
+        ):
+            host = f"http://localhost:{here}/".encode()
+            said = await ask(url, b"GET " + host + b" HTTP/1.1\r\nHost: x\r\n\r\n")
+            unknown = await ask(url, b"CONNECT x.invalid:443 HTTP/1.1\r\nHost: x\r\n\r\n")
+            no_tls = await ask(url, b"GET /model-url/ HTTP/1.1\r\nHost: x\r\n\r\n")
+
+    assert said.startswith(b"HTTP/1.1 200 ")
+    assert unknown.startswith(b"HTTP/1.1 502 the name x.invalid is not known")
+    assert no_tls.startswith(b"HTTP/1.1 502 localhost cannot be trusted over TLS: ")
 
 
 async def test_a_bug_ends_one_connection_and_is_told_once() -> None:
