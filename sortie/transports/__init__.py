@@ -51,6 +51,16 @@ class Stdin(Enum):
     """It is written while the program runs, see ``Process.stdin``."""
 
 
+class ContainerEntrance(Struct, frozen=True, kw_only=True):
+    """How programs get into a container of this machine: ``pidfd`` refers to the process that keeps
+    it, ``namespaces`` are the flags of setns(2) of those that it does not share with this process,
+    and ``cgroups`` the files by which a process enters its limits."""
+
+    pidfd: int
+    namespaces: int
+    cgroups: tuple[str, ...] = ()
+
+
 class Command(Struct, frozen=True, kw_only=True):
     """A program to start.
 
@@ -60,7 +70,8 @@ class Command(Struct, frozen=True, kw_only=True):
     ``grace`` is the time in seconds between SIGTERM and SIGKILL. SIGTERM is for the program that is
     so many ``wrappers`` below the one that is started; these get the stdin as WRAPPED_STDIN, and an
     empty one for themselves. ``listener`` is given a socket that listens
-    at PROXY_PORT of a network that the program has for itself; without it, it has the host's.
+    at PROXY_PORT of a network that the program has for itself; without it, it has the host's, or
+    that of its ``container``. There ``argv[0]`` and ``cwd`` are looked up in that.
     """
 
     argv: tuple[str, ...]
@@ -70,6 +81,7 @@ class Command(Struct, frozen=True, kw_only=True):
     grace: float = 5.0
     wrappers: int = 0
     listener: Callable[[socket.socket], object] | None = None
+    container: ContainerEntrance | None = None
 
     __repr__ = repr_without("env", "stdin", "listener")
 

@@ -18,9 +18,9 @@ from contextlib import ExitStack
 from itertools import count
 
 from sortie.resources.descriptors import limit_of_programs
-from sortie.transports import PROXY_PORT, WRAPPED_STDIN
+from sortie.transports import PROXY_PORT, WRAPPED_STDIN, ContainerEntrance
 from sortie.transports.local import fork_server
-from sortie.transports.local.fork_server import NAMESPACE, PLAIN, STATUS, encoded
+from sortie.transports.local.fork_server import INSIDE, NAMESPACE, PLAIN, STATUS, encoded
 
 _CHUNK = 4096
 _VARIABLES = ("LD_LIBRARY_PATH",)  # an interpreter may need it to start
@@ -28,6 +28,10 @@ _VARIABLES = ("LD_LIBRARY_PATH",)  # an interpreter may need it to start
 
 class NoNamespace(OSError):
     """A PID namespace was refused."""
+
+
+class NotEntered(OSError):
+    """A container could not be entered, or a program could not be confined there."""
 
 
 def no_namespace(exc: OSError) -> str:
@@ -144,26 +148,43 @@ class ForkServer:
         cgroup: str = "",
         wrappers: int = 0,
         listener: Callable[[socket.socket], object] | None = None,
+        container: ContainerEntrance | None = None,
     ) -> Started:
         """Start a program and return when it has been executed; blocks.
 
         ``stdio`` are descriptors of its stdin, stdout and stderr. ``cgroup`` is the file of a
-        cgroup that it enters first. ``wrappers`` and ``listener`` are as in a Command. Raises
-        NoNamespace, and what starting a program raises: OSError with the directory as ``filename``
-        where that cannot be entered.
+        cgroup that it enters first. ``wrappers``, ``listener`` and ``container`` are as in a
+        Command; in a container a plain name of a program is looked up on the PATH in ``env``.
+        Raises NoNamespace, NotEntered, and what starting a program raises: OSError with the
+        directory as ``filename`` where that cannot be entered.
         """
         number = next(self._numbers)
         mode = NAMESPACE if self.namespaces else PLAIN
+        fds: tuple[int, ...] = stdio
+        entered = 0
+        if container is not None:
+            mode, cgroup, fds = INSIDE, "\n".join(container.cgroups), (*stdio, container.pidfd)
+            entered = container.namespaces
         port = 0 if listener is None else PROXY_PORT
         stdin = WRAPPED_STDIN if wrappers else 0
         content = encoded(
-            number, mode, cgroup, program, cwd, argv, env, wrappers=wrappers, stdin=stdin, port=port
+            number,
+            mode,
+            cgroup,
+            program,
+            cwd,
+            argv,
+            env,
+            wrappers=wrappers,
+            stdin=stdin,
+            port=port,
+            entered=entered,
         )
         server = self._running()
-        report, sockets = _report(server.requests, content, stdio)
+        report, sockets = _report(server.requests, content, fds)
         if report is None:  # another process ended it since it was last used
             server = self._running(instead_of=server)
-            report, sockets = _report(server.requests, content, stdio)
+            report, sockets = _report(server.requests, content, fds)
         for one in sockets:
             if listener is None:
                 one.close()
@@ -175,7 +196,7 @@ class ForkServer:
         if "failed" in said:
             if pid is not None:
                 os.waitpid(pid, 0)  # the init of a program that could not be executed
-            raise _error(said["failed"].split(), program, cwd)
+            raise _error(said["failed"].split(), program, cwd, said.get("interpreter"))
         if pid is None:
             raise OSError(errno.EAGAIN, "the fork server could not start a program")
         return Started(server, number, pid, said)
@@ -197,7 +218,7 @@ class ForkServer:
 
 
 def _report(
-    requests: socket.socket, content: bytes, stdio: tuple[int, int, int]
+    requests: socket.socket, content: bytes, fds: tuple[int, ...]
 ) -> tuple[bytes | None, list[socket.socket]]:
     """Send a request; return its report, None where the server has ended, and the sockets that came
     with it."""
@@ -209,7 +230,7 @@ def _report(
         with report:
             with written:
                 try:
-                    socket.send_fds(requests, [b"+"], [file, written.fileno(), *stdio])
+                    socket.send_fds(requests, [b"+"], [file, written.fileno(), *fds])
                 except (BrokenPipeError, ConnectionResetError):
                     return None, []
             said, sockets = b"", []
@@ -227,7 +248,7 @@ def _write_all(fd: int, content: bytes) -> None:
         view = view[os.write(fd, view) :]
 
 
-def _error(failed: list[bytes], program: str, cwd: str) -> OSError:
+def _error(failed: list[bytes], program: str, cwd: str, interpreter: bytes | None) -> OSError:
     step, number = failed[0].decode(), int(failed[1])
     message = os.strerror(number)
     if step == "chdir":
@@ -236,4 +257,8 @@ def _error(failed: list[bytes], program: str, cwd: str) -> OSError:
         return NoNamespace(number, message)
     if step == "network":
         return OSError(number, f"no network of its own can be made: {message}", program)
+    if step in ("enter", "confine"):
+        return NotEntered(number, message)
+    if interpreter is not None:
+        return OSError(number, message, program, None, os.fsdecode(interpreter))
     return OSError(number, message, program)

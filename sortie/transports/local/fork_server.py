@@ -11,13 +11,17 @@ it exits, or is killed, or the daemon ends, the kernel kills all processes of th
 (pid_namespaces(7)). Without a namespace the middleman forks the program itself, which the daemon
 adopts.
 
+A program may be started in a container that runs: its middleman enters the namespaces of the
+container first, and its init ends with the container as well (see ``confinement``).
+
 It is run as a script by ``fork_client``, imports nothing of Sortie, and gets on its command line:
 the pid of the daemon, the descriptors of the socket of requests and of the pipe of statuses, the
 soft limit of open files that programs begin with, and a file that its own pid is written to so that
 it enters a cgroup, or nothing. A request is one byte
 with five descriptors: a file with the request, the pipe of the report, and the program's stdin,
-stdout and stderr. The report has a line for each thing that happened and ends when the program
-runs and the middleman is gone.
+stdout and stderr; and a sixth, a pidfd of the process that keeps a container, where the program is
+to be in one. The report has a line for each thing that happened and ends when the program runs and
+the middleman is gone.
 
 The server reads no request: its middlemen do. So nothing that it hands on to a later one, or to an
 init, is a secret of another program.
@@ -40,12 +44,23 @@ import struct
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from importlib.util import module_from_spec
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sortie.transports.local import confinement
+else:
+    # Beside this script, which has no packages to import from.
+    _loader = SourceFileLoader("confinement", f"{os.path.dirname(__file__)}/confinement.py")
+    confinement = module_from_spec(ModuleSpec("confinement", _loader))
+    _loader.exec_module(confinement)
 
 STATUS = struct.Struct("=qi")
 """What init writes to the pipe of statuses: the number of the request, and a wait status."""
 
-NAMESPACE, PLAIN = b"namespace", b"plain"
-HEAD_FIELDS = 10  # before the arguments and the environment
+NAMESPACE, PLAIN, INSIDE = b"namespace", b"plain", b"inside"
+HEAD_FIELDS = 11  # before the arguments and the environment
 
 _CLONE_NEWNS, _CLONE_NEWUSER, _CLONE_NEWPID = 0x20000, 0x10000000, 0x20000000
 _CLONE_NEWNET = 0x40000000
@@ -60,7 +75,9 @@ _RESTORED = (
     signal.SIGPIPE,
     signal.SIGXFSZ,
 )
-_DESCRIPTORS = 5
+_ENOENT = 2
+_LONGEST_LINE = 256
+_DESCRIPTORS = 5  # and one more for a program in a container
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -76,13 +93,15 @@ def encoded(
     wrappers: int,
     stdin: int,
     port: int,
+    entered: int = 0,
 ) -> bytes:
     """Return a request as the server reads it. ``cgroup`` is a file that the program's pid is
-    written to before it is executed, or empty. ``wrappers`` is as in a Command, ``stdin`` the
-    descriptor at which the stdin is found, and ``port`` where to listen in a network of its own, 0
-    where the program has none."""
+    written to before it is executed, or empty; in a container these are several, on lines.
+    ``wrappers`` is as in a Command, ``stdin`` the descriptor at which the stdin is found, and
+    ``port`` where to listen in a network of its own, 0 where the program has none. ``entered`` are
+    the flags of the namespaces of its container."""
     words = [str(number).encode(), mode, *map(os.fsencode, (cgroup, program, cwd))]
-    words += [str(one).encode() for one in (wrappers, stdin, port, len(argv), len(env))]
+    words += [str(one).encode() for one in (wrappers, stdin, port, entered, len(argv), len(env))]
     words += map(os.fsencode, argv)
     words += (os.fsencode(f"{name}={value}") for name, value in env.items())
     return b"\0".join(words)
@@ -92,12 +111,14 @@ class _Request:
     """A program to start; texts are bytes."""
 
     def __init__(self, fds: list[int]) -> None:
-        self.file, self.report, *self.stdio = fds
+        self.file, self.report, *self.stdio = fds[:_DESCRIPTORS]
+        self.containers = fds[_DESCRIPTORS:]
         with open(self.file, "rb") as file:
             words = file.read().split(b"\0")
         number, self.mode, self.cgroup, self.program, self.cwd = words[:5]
         self.number = int(number)
-        self.wrappers, self.stdin, self.port, arguments, _ = map(int, words[5:HEAD_FIELDS])
+        numbers = map(int, words[5:HEAD_FIELDS])
+        self.wrappers, self.stdin, self.port, self.entered, arguments, _ = numbers
         split = HEAD_FIELDS + arguments
         self.argv = words[HEAD_FIELDS:split]
         self.env = dict(word.split(b"=", 1) for word in words[split:])
@@ -157,7 +178,11 @@ def _mount_proc(request: _Request) -> None:
         _checked(_libc.mount(None, b"/", None, _MS_REC | _MS_PRIVATE, None))
         _checked(_libc.mount(b"proc", b"/proc", b"proc", flags, None))
     except OSError as exc:
+        if request.mode == INSIDE:
+            raise  # the container's shows no process of this namespace, and so not /proc/self
         request.tell("old-proc", exc.errno)
+    if request.mode == INSIDE:
+        confinement.close_proc()
 
 
 def _spawn(request: _Request) -> int | None:
@@ -187,6 +212,64 @@ def _spawn(request: _Request) -> int | None:
         return None
     finally:
         os.chdir("/")
+
+
+def _spawn_confined(request: _Request) -> int | None:
+    """Start the program in a session of its own, confined; return its pid, or report why not."""
+    failure, failed = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        _leave_after(lambda: _execute_confined(request, failed))
+    os.close(failed)
+    try:
+        return None if os.read(failure, 1) else pid
+    finally:
+        os.close(failure)
+
+
+def _execute_confined(request: _Request, failed: int) -> None:
+    """Become the program; where it is not to be, report it and write a byte to ``failed``."""
+    step = "chdir"
+    try:
+        os.setsid()
+        os.chdir(request.cwd)
+        for fd, number in zip(request.stdio, range(3), strict=True):
+            os.dup2(fd, number)
+        for restored in _RESTORED:
+            signal.signal(restored, signal.SIG_DFL)
+        step = "confine"
+        confinement.confine()
+        step = "exec"
+        _execute(request)
+    except OSError as exc:
+        request.tell("failed", step, exc.errno)
+        os.write(failed, b"!")
+
+
+def _execute(request: _Request) -> None:
+    """Execute the program; a plain name is looked up on the PATH that it is given."""
+    programs = [request.program]
+    if b"/" not in request.program:
+        path = request.env.get(b"PATH", os.fsencode(os.defpath)).split(b":")
+        programs = [b"%s/%s" % (entry, request.program) for entry in path if entry[:1] == b"/"]
+    failure = OSError(_ENOENT, "")
+    for program in programs:
+        try:
+            os.execve(program, request.argv, request.env)
+        except (FileNotFoundError, NotADirectoryError):
+            _tell_interpreter(request, program)
+        except OSError as exc:
+            failure = exc
+    raise failure
+
+
+def _tell_interpreter(request: _Request, program: bytes) -> None:
+    """Report the interpreter of a script that is there: it is what could not be found."""
+    with suppress(OSError), open(program, "rb") as file:
+        words = file.readline(_LONGEST_LINE).split()
+        if words and words[0][:2] == b"#!":
+            name = words[0][2:] or b"".join(words[1:2])
+            request.tell("interpreter", os.fsdecode(name))
 
 
 def _leave_after(task: Callable[[], object]) -> None:
@@ -220,23 +303,33 @@ def _be_init(request: _Request, daemon: int, statuses: int) -> None:
 
     woken = _wake_on_signals()
     signal.signal(signal.SIGTERM, pass_on)
-    _mount_proc(request)
-    program = _spawn(request)
+    try:
+        _mount_proc(request)
+    except OSError as exc:
+        request.tell("failed", "confine", exc.errno)
+        return
+    program = _spawn_confined(request) if request.mode == INSIDE else _spawn(request)
     if program is None:
         return
     if terminated:
         pass_on(signal.SIGTERM, None)
     _close(request.report, *request.stdio)
     poll = select.poll()
-    poll.register(daemon, select.POLLIN)
-    poll.register(woken, select.POLLIN)
-    while daemon not in [fd for fd, _ in poll.poll()]:
+    for fd in (woken, daemon, *request.containers):
+        poll.register(fd, select.POLLIN)
+    while (ready := {fd for fd, _ in poll.poll()}) == {woken}:
         os.read(woken, 4096)
         for pid, status in _dead_children():
             if pid == program:
-                with suppress(BrokenPipeError):  # the daemon has just ended
-                    os.write(statuses, STATUS.pack(request.number, status))
+                _tell_status(request, status, statuses)
                 return
+    if daemon not in ready:  # the container has ended, and all that is here will be killed
+        _tell_status(request, signal.SIGKILL, statuses)
+
+
+def _tell_status(request: _Request, status: int, statuses: int) -> None:
+    with suppress(BrokenPipeError):  # the daemon has just ended
+        os.write(statuses, STATUS.pack(request.number, status))
 
 
 def _innermost(pid: int, wrappers: int) -> int:
@@ -274,7 +367,7 @@ def _mediate(request: _Request, daemon: int, statuses: int) -> None:
     # The server may not be traced, and nor may its forks: then files in /proc are root's, and a
     # /proc with hidepid= hides init from the daemon.
     _libc.prctl(_PR_SET_DUMPABLE, 1, 0, 0, 0)
-    if request.cgroup:
+    if request.cgroup and request.mode != INSIDE:
         try:
             _write(request.cgroup, b"0")
         except OSError as exc:
@@ -283,8 +376,16 @@ def _mediate(request: _Request, daemon: int, statuses: int) -> None:
         if request.mode == PLAIN:
             pid = _spawn(request)
         else:
-            _unshare(network=request.port != 0)
-            if request.port:
+            own_network = request.port != 0
+            if request.mode == INSIDE:
+                step = "enter"
+                entered = request.entered
+                if own_network:
+                    entered &= ~confinement.NAMESPACES["net"]
+                confinement.enter(request.containers[0], entered, request.cgroup.splitlines())
+                step = "unshare"
+            _unshare(network=own_network)
+            if own_network:
                 step = "network"
                 _listen(request)
             step = "fork"
@@ -312,12 +413,12 @@ def _serve(requests: socket.socket, statuses: int, daemon: int) -> None:
                 os.close(reports.pop(pid))
         if requests.fileno() not in ready:
             continue
-        size = socket.CMSG_LEN(_DESCRIPTORS * 4)
+        size = socket.CMSG_LEN((_DESCRIPTORS + 1) * 4)
         data, control, _, _ = requests.recvmsg(1, size, socket.MSG_CMSG_CLOEXEC)
         if not data:
             return  # the daemon has ended
         fds = [fd for _, _, part in control for fd in struct.unpack(f"{len(part) // 4}i", part)]
-        if len(fds) == _DESCRIPTORS:
+        if len(fds) >= _DESCRIPTORS:
             _start(fds, reports, requests, statuses, daemon)
         else:
             _close(*fds)  # there were too few descriptors left; an empty report says so

@@ -33,7 +33,13 @@ from sortie.resources.shortages import of_fork
 from sortie.transports import Command
 from sortie.transports.local.cgroups import RunGroup
 from sortie.transports.local.child_process import ChildProcess
-from sortie.transports.local.fork_client import ForkServer, NoNamespace, Started, no_namespace
+from sortie.transports.local.fork_client import (
+    ForkServer,
+    NoNamespace,
+    NotEntered,
+    Started,
+    no_namespace,
+)
 from sortie.transports.local.pipes import Pipes
 from sortie.transports.local.programs import find_program
 
@@ -93,7 +99,9 @@ def _start(
 ) -> tuple[subprocess.Popen[bytes] | Started, Pipes, ProcessIdentity | Shortage]:
     """Start a program; a shortage may keep its identity from being read."""
     located(os.path.realpath(command.cwd))
-    program = find_program(command.argv[0], command.env.get("PATH", os.defpath))
+    program = command.argv[0]
+    if command.container is None:
+        program = find_program(program, command.env.get("PATH", os.defpath))
     with Pipes.opened(command) as (pipes, given):
         try:
             process = fork(command, program, given)
@@ -149,6 +157,7 @@ def _fork_by_server(
             cgroup="" if group is None else group.make(),
             wrappers=command.wrappers,
             listener=command.listener,
+            container=command.container,
         )
     if group is not None:
         group.entered = started.in_cgroup
@@ -156,16 +165,26 @@ def _fork_by_server(
 
 
 def _translated(exc: OSError, command: Command, program: str) -> TransportError:
-    if exc.filename == command.cwd:
+    if exc.filename == command.cwd and command.cwd != program:
         return TransportError(
             f"could not start {program} in {command.cwd}: {exc.strerror};"
             " the directory has to exist and to be accessible"
         )
     number = exc.errno or 0
+    if isinstance(exc, NotEntered):
+        return TransportError(
+            f"could not start {program} in its container: {exc.strerror}; the container may have"
+            " been removed, or this process may not enter it"
+        )
     if isinstance(exc, NoNamespace):
         return TransportError(f"could not start {program}: {no_namespace(exc)}")
     if number == errno.ENOENT:
-        return ProgramNotFound(f"could not start {program}: {_missing_part(program)}")
+        if command.container is None:
+            missing = _missing_part(program)
+        else:
+            what = "it" if exc.filename2 is None else f"its interpreter {exc.filename2}"
+            missing = f"{what} does not exist in the container"
+        return ProgramNotFound(f"could not start {program}: {missing}")
     if number in _NOT_EXECUTABLE:
         return ProgramNotFound(f"could not start {program}: {_NOT_EXECUTABLE[number]}")
     return TransportError(f"could not start {program}: {_TRANSIENT.get(number, exc.strerror)}")

@@ -98,7 +98,8 @@ class LocalTransport:
     @asynccontextmanager
     async def _process(self, command: Command) -> AsyncIterator[LocalProcess]:
         check_speakable(command)
-        if not self._isolates and (command.wrappers or command.listener is not None):
+        walled = command.wrappers or command.listener is not None or command.container is not None
+        if walled and not self._isolates:
             raise TransportError(f"could not start {command.argv[0]}: {NO_SANDBOX}")
         run_id = command.env.get(COOKIE)
         namespaced = self._isolates
