@@ -15,6 +15,7 @@ _NEEDED = {
     r"\bpromtool\b|\bPrometheus\b": "apt: prometheus",
     r"\bsystemd-analyze\b": "apt: systemd",
     r"\bprogram ip\b": "apt: iproute2",
+    r"\bpodman\b": "apt: podman runc",
     r"\bflock\b|\bprlimit\b|\bsetpriv\b": "apt: util-linux",
     r"^no (?P<shell>ash|busybox|csh|dash|fish|ksh|mksh|tcsh|yash|zsh)$": "apt: {shell}",
     r"^no go$": "apt: golang-go",

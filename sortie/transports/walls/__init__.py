@@ -7,10 +7,27 @@ those of the host, outside.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, nullcontext
+
+from msgspec import Struct
 
 from sortie.model import ProcessIdentity, RunId
 from sortie.transports import Command, Files, Process, Script, Transport
+
+GONE_VARIABLES = ("SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR", "TMPDIR")
+"""They name sockets and directories that are not inside."""
+
+OF_USERS = (".gitconfig", ".config/git")
+"""What of a home directory everybody sees: who commits."""
+
+
+class OpenedWall(Struct, frozen=True, kw_only=True):
+    """What the wall of a run is made of: a ``container`` by its name, its ``image`` as it was asked
+    for, and the ``digest`` of that."""
+
+    container: str
+    image: str
+    digest: str
 
 
 class SandboxedTransport:
@@ -28,6 +45,22 @@ class SandboxedTransport:
     def files(self) -> Files:
         """The files of the host."""
         return self.outside.files
+
+    @property
+    def image(self) -> str | None:
+        """The image in which programs are looked for, None where they are those of the host."""
+        return None
+
+    def around(
+        self,
+        run_id: RunId,  # noqa: ARG002
+        workspace: str,  # noqa: ARG002
+    ) -> AbstractAsyncContextManager[OpenedWall | None]:
+        """Have what the wall of a run is made of, None where that is nothing that lasts; its
+        programs start and end within the block.
+
+        Raises TransportError where it cannot be had."""
+        return nullcontext()
 
     def process(self, command: Command) -> AbstractAsyncContextManager[Process]:
         """Start a program inside the wall; see the port."""

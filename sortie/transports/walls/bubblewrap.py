@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from sortie.model import ProgramNotFound, TransportError
 from sortie.resources import run_in_thread
 from sortie.transports import WRAPPED_STDIN, Command, Exit, Process, Transport
-from sortie.transports.walls import SandboxedTransport
+from sortie.transports.walls import GONE_VARIABLES, OF_USERS, SandboxedTransport
 from sortie.transports.walls.run_network import RunNetwork
 
 PROGRAM = "bwrap"
@@ -43,9 +43,6 @@ SYSTEM = (
 )
 """What programs need of the system, where it is there. All else is not: /home, /srv, /var, /run."""
 
-_OF_USERS = (".gitconfig", ".config/git")
-"""What of a home directory everybody sees: who commits."""
-
 _SHARED = ("/.local", "/usr/local", "/home", "/root")
 """Whose ``bin`` holds programs that have nothing to do with each other."""
 _LONGEST_LINE = 256
@@ -64,9 +61,6 @@ _OF_KERNEL = tuple(
 )
 """What the user root may write to without any capability, such as the core pattern. Others may not,
 and a sandbox inside of this one could not mount /proc where a part of it is covered."""
-
-_GONE_VARIABLES = ("SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR", "TMPDIR")
-"""They name sockets and directories that are not there."""
 
 
 class Enclosure(Struct, frozen=True, kw_only=True):
@@ -163,7 +157,7 @@ def _as_of_program(told: Exit) -> Exit:
 
 def enclosed(command: Command, enclosure: Enclosure) -> Command:
     """Return the command that starts another in bubblewrap; makes its own directories."""
-    env = {name: value for name, value in command.env.items() if name not in _GONE_VARIABLES}
+    env = {name: value for name, value in command.env.items() if name not in GONE_VARIABLES}
     argv = (PROGRAM, *arguments(command, enclosure), "--", *_STARTED_BY, *command.argv)
     return replace(command, argv=argv, env=env, wrappers=command.wrappers + _WRAPPERS)
 
@@ -183,7 +177,7 @@ def arguments(command: Command, enclosure: Enclosure) -> Iterator[str]:
         yield from ("--ro-bind-try", path, path)
     for path in ("/tmp", "/var/tmp", *(() if home == "/" else (home,))):
         yield from ("--tmpfs", path)
-    of_home = (os.path.join(home, name) for name in _OF_USERS)
+    of_home = (os.path.join(home, name) for name in OF_USERS)
     read = (*of_home, *installation_of(command), *enclosure.read)
     write = (*enclosure.write, *enclosure.own)
     for path in enclosure.own:

@@ -17,6 +17,7 @@ from sortie.transports.ssh.connection_pool import ConnectionPool
 from sortie.transports.ssh.transport import SshTransport
 from tests.contract.transport.launching import Launch
 from tests.skipped import FULL
+from tests.transports.containers import container_transport, requires_containers
 from tests.transports.endings import WAYS, local_transport, requires_namespaces
 from tests.transports.leftovers import foreign_children, holders
 from tests.transports.sandboxes import BUBBLEWRAP, bubblewrap, requires_bubblewrap
@@ -25,6 +26,8 @@ from tests.transports.ssh.sshd import Keys, Sshd, requires_sshd, sshd_running
 _ISOLATION = {"ssh": Isolation.NONE, "ssh-pid-namespace": Isolation.PID_NAMESPACE}
 _ENDING = frozenset({"test_ending", "test_clearing", "test_lifetimes"})
 """Modules whose tests are of how processes end, which is what all ways differ in."""
+_IN_CONTAINERS = "container"
+"""The way of programs that start in a container of this machine; files and scripts are outside."""
 _PROCESSES = frozenset({"test_processes", "test_stdin"})
 """Modules whose tests start processes and talk to them, behind an init of their own or not."""
 _ALIKE = frozenset({"cgroups", "ssh-pid-namespace"})
@@ -39,6 +42,7 @@ delivered from end to end goes this way."""
     params=[
         *WAYS,
         pytest.param(BUBBLEWRAP, marks=(requires_namespaces, requires_bubblewrap)),
+        pytest.param(_IN_CONTAINERS, marks=requires_containers),
         *(pytest.param(name, marks=requires_sshd) for name in _ISOLATION),
     ],
 )
@@ -51,6 +55,8 @@ def remote(
     A module's tests run on the one and then on the other: what ends late behind the sshd would
     come to us as children nobody knows, in the middle of a test that looks for such.
     """
+    if request.param == _IN_CONTAINERS and not _starts_programs(request.module):
+        pytest.skip("files and scripts are outside of a container, as without one")
     if request.param in _spared(request.module) and not request.config.getoption("--full"):
         pytest.skip(FULL)
     if request.param not in _ISOLATION:
@@ -61,21 +67,36 @@ def remote(
         yield request.param, host
 
 
+def _name_of(module: ModuleType) -> str:
+    return module.__name__.rpartition(".")[2]
+
+
+def _starts_programs(module: ModuleType) -> bool:
+    return _name_of(module) in _ENDING | _PROCESSES
+
+
 def _spared(module: ModuleType) -> frozenset[str]:
     """Return the ways that tell nothing new of what a module tests."""
-    name = module.__name__.rpartition(".")[2]
+    name = _name_of(module)
     if name in _ENDING:
         return frozenset()
     return _ALIKE if name in _PROCESSES else _ALIKE | _OWN_INIT | {BUBBLEWRAP}
 
 
 @pytest.fixture
-async def transport(remote: tuple[str, Sshd | None]) -> AsyncIterator[Transport]:
+async def transport(remote: tuple[str, Sshd | None], tmp_path: Path) -> AsyncIterator[Transport]:
     """Give one transport of each kind."""
     way, sshd = remote
     if way == BUBBLEWRAP:
         async with local_transport("namespaces") as outside:
             yield bubblewrap(outside)
+        return
+    if way == _IN_CONTAINERS:
+        async with (
+            local_transport("namespaces") as outside,
+            container_transport(outside, str(tmp_path)) as inside,
+        ):
+            yield inside
         return
     if sshd is None:
         async with local_transport(way) as local:

@@ -1,0 +1,233 @@
+"""This machine, whose programs start in a container: one for each run, made of an image.
+
+Rule 1: a run's container is there while its programs are, and removed before the run is over.
+Rule 2: an image is pulled once, by whoever asks first; the others wait for that.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from functools import partial
+from itertools import count
+
+import trio
+from msgspec import Struct
+from msgspec.structs import replace
+
+from sortie.model import ProgramNotFound, RunId, TransportError
+from sortie.transports import COOKIE, Command, Process, Transport
+from sortie.transports.walls import GONE_VARIABLES, OpenedWall, SandboxedTransport
+from sortie.transports.walls.container import (
+    Container,
+    ContainerMount,
+    ContainerPlan,
+    open_container,
+    remove_former,
+)
+from sortie.transports.walls.container_engine import ContainerEngine
+from sortie.transports.walls.refusals import Refusals
+from sortie.transports.walls.run_network import RunNetwork
+
+_trials = count(1)
+
+_OF_THE_MACHINE = (*GONE_VARIABLES, "SHELL")
+
+_SEARCH = """case $1 in
+  /*) [ -f "$1" ] && [ -x "$1" ] && printf %s "$1"; exit;;
+  */*) exit 1;;
+esac
+IFS=:
+for directory in $PATH; do
+  file=$directory/$1
+  case $file in /*) [ -f "$file" ] && [ -x "$file" ] && printf %s "$file" && exit;; esac
+done
+exit 1"""
+
+
+class ContainerChoice(Struct, frozen=True, kw_only=True):
+    """What the containers of runs are to be: as in a ContainerPlan, less what differs by run.
+
+    ``engine`` is the name or path of the program, None for the first that is there. ``own`` are
+    directories that are made first, and may be written to. ``home`` begins empty.
+    """
+
+    image: str
+    daemon: str
+    engine: str | None = None
+    read: tuple[str, ...] = ()
+    write: tuple[str, ...] = ()
+    own: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
+    home: str = ""
+    network: str = "none"
+    memory: int | None = None
+    cpus: float | None = None
+    pids: int | None = None
+
+    def plan(self, run_id: RunId, workspace: str | None) -> ContainerPlan:
+        """Return the plan of a run's container; makes the directories that are its own. Blocks."""
+        for path in self.own:
+            os.makedirs(path, mode=0o700, exist_ok=True)
+        mounts = {path: ContainerMount(path=path) for path in self.read}
+        written = (*self.write, *self.own, *(() if workspace is None else (workspace,)))
+        mounts |= {path: ContainerMount(path=path, writable=True) for path in written}
+        there = [mounts[path] for path in sorted(mounts) if os.path.lexists(path)]
+        return ContainerPlan(
+            image=self.image,
+            daemon=self.daemon,
+            run_id=run_id,
+            mounts=tuple(there),
+            hidden=tuple(path for path in self.hidden if _shown_by(path, mounts)),
+            scratch=("/tmp", *((self.home,) if self.home not in ("", "/") else ())),
+            network=self.network,
+            memory=self.memory,
+            cpus=self.cpus,
+            pids=self.pids,
+        )
+
+
+class ContainerTransport(SandboxedTransport):
+    """This machine, whose programs start in the container of their run.
+
+    The engine's own programs run with ``environ``. With a ``network`` each program has one of its
+    own instead of the container's.
+    """
+
+    def __init__(
+        self,
+        outside: Transport,
+        choice: ContainerChoice,
+        environ: Mapping[str, str],
+        network: RunNetwork | None = None,
+    ) -> None:
+        super().__init__(outside)
+        self._choice = choice
+        self._environ = environ
+        self._network = network
+        self._engine: ContainerEngine | None = None
+        self._making = trio.Lock()
+        self._works = False
+        self._containers: dict[str, Container] = {}
+        self._programs: dict[tuple[str, str | None], str] = {}
+        self._refusals = Refusals()
+
+    @property
+    def image(self) -> str:
+        """The image in which programs are looked for."""
+        return self._choice.image
+
+    @asynccontextmanager
+    async def around(self, run_id: RunId, workspace: str) -> AsyncIterator[OpenedWall]:
+        """Have the container of a run. Raises TransportError where it does not start."""
+        async with self._container(run_id, workspace) as container:
+            self._containers[run_id] = container
+            try:
+                yield OpenedWall(
+                    container=container.name, image=self._choice.image, digest=container.image_id
+                )
+            finally:
+                del self._containers[run_id]
+
+    def process(self, command: Command) -> AbstractAsyncContextManager[Process]:
+        """Start a program in the container of its run; see the port."""
+        container = self._containers.get(command.env.get(COOKIE, ""))
+        if container is None:
+            raise TransportError(f"could not start {command.argv[0]}: its run has no container")
+        return self._started(inside(command, container))
+
+    def _started(self, command: Command) -> AbstractAsyncContextManager[Process]:
+        if self._network is None:
+            return self.outside.process(command)
+        return self._network.process(self.outside, command)
+
+    async def check(self) -> None:
+        """Start a program in a container, once, after what earlier lives left was removed.
+
+        Raises TransportError, and CredentialsError where the agent has no credential that could be
+        put in.
+        """
+        if self._network is not None:
+            self._network.check(self._environ)
+        if not self._works:
+            await self._refusals.or_repeat("check", self._try)
+
+    async def _try(self) -> None:
+        engine = await self._found()
+        await remove_former(engine, self._choice.daemon)
+        async with self._trial() as container:
+            command = Command(argv=("/bin/sh", "-c", "exit 0"), cwd="/", env={}, grace=0.0)
+            status, said = await self._said(inside(command, container))
+        if status != 0:
+            why = said.decode("utf-8", "replace").strip() or f"it ended with {status}"
+            raise TransportError(f"no program works in a container of {self._choice.image}: {why}")
+        self._works = True
+
+    async def resolve_program(self, name: str, path: str | None = None) -> str:
+        """Return the absolute path of an executable in the containers, which all have one image.
+
+        What was found is not looked for again.
+        """
+        found = self._programs.get((name, path))
+        if found is None:
+            search = partial(self._search, name, path)
+            found = await self._refusals.or_repeat(("program", name, path), search)
+            self._programs[name, path] = found
+        return found
+
+    async def _search(self, name: str, path: str | None) -> str:
+        async with AsyncExitStack() as opened:
+            container = next(iter(self._containers.values()), None)
+            if container is None:
+                container = await opened.enter_async_context(self._trial())
+            argv = ("/bin/sh", "-c", _SEARCH, "sh", name)
+            env = {"PATH": os.defpath if path is None else path}
+            command = inside(Command(argv=argv, cwd="/", env=env, grace=0.0), container)
+            status, found = await self._said(command)
+        if status != 0 or not found:
+            raise ProgramNotFound(
+                f"could not find the program {name!r} in the image {self._choice.image} of the"
+                f" sandbox, nor in what is mounted there; looked in {command.env['PATH']}"
+            )
+        return os.fsdecode(found)
+
+    async def _said(self, command: Command) -> tuple[int | None, bytes]:
+        """Run a program in a container; return its status and all that it has said."""
+        async with self._started(command) as process:
+            said = b"".join([chunk async for _, chunk in process.output()])
+            return (await process.wait()).status, said
+
+    def _trial(self) -> AbstractAsyncContextManager[Container]:
+        """Have a container of no run."""
+        return self._container(RunId(f"trial-{next(_trials)}"), None)
+
+    @asynccontextmanager
+    async def _container(self, run_id: RunId, workspace: str | None) -> AsyncIterator[Container]:
+        engine = await self._found()
+        async with self._making:
+            await engine.image_id(self._choice.image)
+        plan = await trio.to_thread.run_sync(self._choice.plan, run_id, workspace)
+        async with open_container(engine, plan) as container:
+            yield container
+
+    async def _found(self) -> ContainerEngine:
+        async with self._making:
+            if self._engine is None:
+                self._engine = await ContainerEngine.find(self._choice.engine, self._environ)
+            return self._engine
+
+
+def inside(command: Command, container: Container) -> Command:
+    """Return a command in a container. Its environment is the image's, and over it its own, but
+    where programs lie is a matter of the image."""
+    image = container.environ
+    own = {name: value for name, value in command.env.items() if name not in _OF_THE_MACHINE}
+    path = {"PATH": image["PATH"]} if "PATH" in image else {}
+    env = {**image, **own, **path}
+    return replace(command, env=env, container=container.entrance)
+
+
+def _shown_by(path: str, mounts: Mapping[str, ContainerMount]) -> bool:
+    """Tell whether a path would be seen by one of the mounts."""
+    return any(path == one or path.startswith(one.rstrip("/") + "/") for one in mounts)

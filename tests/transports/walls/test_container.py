@@ -1,0 +1,406 @@
+"""Containers around the programs of a run: what holds, what is seen, and that nothing is left."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import trio
+from msgspec.structs import replace
+
+from sortie.facts import Fact
+from sortie.model import ProgramNotFound, RunId, TransportError
+from sortie.model.allowed_hosts import allowed_host
+from sortie.transports import Command, Exit
+from sortie.transports.local import LocalTransport
+from sortie.transports.walls.container import LOW_LIMITS
+from sortie.transports.walls.container_engine import ContainerEngine
+from sortie.transports.walls.container_names import own_life
+from sortie.transports.walls.run_network import RunNetwork
+from tests.contract.transport.launching import everything
+from tests.transports.containers import (
+    OneContainer,
+    choice,
+    container_transport,
+    engine_environ,
+    requires_containers,
+)
+from tests.transports.endings import local_transport
+from tests.transports.leftovers import bearers
+
+pytestmark = requires_containers
+WAIT = 120.0
+
+
+@pytest.fixture
+async def local() -> AsyncIterator[LocalTransport]:
+    async with local_transport("namespaces") as transport:
+        yield transport
+
+
+class Place(NamedTuple):
+    """A workspace, and what lies beside it."""
+
+    workspace: Path
+    outside: Path
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    place = Place(tmp_path / "workspace", tmp_path / "outside")
+    for directory in place:
+        directory.mkdir()
+    (place.outside / "secret").write_text("a word that must not get in")
+    return place
+
+
+@pytest.fixture
+async def container(local: LocalTransport, place: Place) -> AsyncIterator[OneContainer]:
+    """Give a container with the workspace, and no network."""
+    async with container_transport(local, str(place.workspace)) as transport:
+        yield transport
+
+
+def command(place: Place, *argv: str, **env: str) -> Command:
+    variables = {"PATH": os.environ["PATH"], **env}
+    return Command(argv=argv, cwd=str(place.workspace), env=variables, grace=0.0)
+
+
+async def said(transport: OneContainer, given: Command) -> tuple[Exit, str]:
+    """Run a program to its end; return how it ended, and what it has said."""
+    with trio.fail_after(WAIT):
+        async with transport.process(given) as process:
+            output = await everything(process)
+            return await process.wait(), (output[1] + output[2]).decode()
+
+
+@pytest.fixture
+def listener() -> Iterator[socket.socket]:
+    """Give a socket of this machine that a program must not reach."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server
+
+
+PYTHON = f'"{sys.executable}" -c'
+ATTACKS = {
+    "a file beside the workspace": 'cat "$OUTSIDE/secret"',
+    "a file beside it, by a link": 'ln -s "$OUTSIDE/secret" link && cat link',
+    "a file beside it, by dots": "cat ../outside/secret",
+    "a file beside it, written": 'echo x >"$OUTSIDE/new"',
+    "the root of the machine, by process 1": 'cat "/proc/1/root$OUTSIDE/secret"',
+    "the directory of process 1": 'cat "/proc/1/cwd$OUTSIDE/secret"',
+    "open files of process 1": "ls -l /proc/1/fd/",
+    "variables of process 1": "cat /proc/1/environ",
+    "a process of the machine, seen": 'test -e "/proc/$VICTIM"',
+    "a process of the machine, signalled": 'kill -0 "$VICTIM"',
+    "process 1, traced": f"{PYTHON} 'import ctypes as c; exit(c.CDLL(None).ptrace(16, 1, 0, 0))'",
+    "a socket of the file system": f"{PYTHON} 'import os, socket as s;"
+    ' s.socket(s.AF_UNIX).connect(os.environ["OUTSIDE"] + "/socket")\'',
+    "an abstract socket": f"{PYTHON} 'import os, socket as s;"
+    ' s.socket(s.AF_UNIX).connect("\\0" + os.environ["ABSTRACT"])\'',
+    "a port of the machine": f"{PYTHON} 'import os, socket as s;"
+    ' s.create_connection(("127.0.0.1", int(os.environ["PORT"])), 5)\'',
+    "a name of the network": f"{PYTHON} 'import socket; socket.getaddrinfo(\"example.com\", 80)'",
+    "an address of the network": f"{PYTHON} 'import socket as s;"
+    ' s.create_connection(("192.0.2.1", 80), 5)\'',
+    "a socket of packets": f"{PYTHON} 'import socket as s; s.socket(s.AF_PACKET, s.SOCK_RAW)'",
+    "a mount": "mkdir m && mount -t tmpfs none m",
+    "a user namespace": "unshare --user true",
+    "the namespaces of process 1": "nsenter -t 1 -m true",
+    "a clone into a user namespace": f"{PYTHON} 'import ctypes as c; l = c.CDLL(None,"
+    " use_errno=True); r = l.syscall(56, 0x10000011, 0, 0, 0, 0); exit(r < 0)'",
+    "a device": "mknod disk b 8 0",
+    "memory of the kernel": f'{PYTHON} \'open("/proc/kcore", "rb").read(64) or exit(1)\'',
+    "keys of the kernel": f"{PYTHON} 'import ctypes as c; l = c.CDLL(None, use_errno=True);"
+    " exit(l.syscall(250, 0, -3, 0) < 0)'",
+    "a setting of the kernel": "echo x >/proc/sys/kernel/domainname",
+    "a request to the kernel": "echo s >/proc/sysrq-trigger",
+    "the log of the kernel": "dmesg",
+    "the limits of the container": "for f in $(find /sys/fs/cgroup -name cgroup.procs); do"
+    " echo 0 >$f && exit 0; done; exit 1",
+    "files of another user": "touch f && chown 12345 f",
+    "another user": f"{PYTHON} 'import os; os.setuid(12345)'",
+    "the engine": "ls /run/podman/podman.sock /var/run/docker.sock",
+    "a file of the mounts": "touch /usr/new",
+}
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+async def test_an_attack_from_inside_fails(
+    container: OneContainer, place: Place, listener: socket.socket, attack: str
+) -> None:
+    """What a program tries comes to nothing: the command fails, and the secret is not seen."""
+    name = f"sortie-test-{os.getpid()}-{listener.getsockname()[1]}"
+    with socket.socket(socket.AF_UNIX) as abstract, socket.socket(socket.AF_UNIX) as in_files:
+        abstract.bind(f"\0{name}")
+        abstract.listen()
+        in_files.bind(str(place.outside / "socket"))
+        in_files.listen()
+        given = command(
+            place,
+            "sh",
+            "-c",
+            ATTACKS[attack],
+            OUTSIDE=str(place.outside),
+            VICTIM=str(os.getpid()),
+            PORT=str(listener.getsockname()[1]),
+            ABSTRACT=name,
+        )
+        exit_, words = await said(container, given)
+
+    assert exit_.status not in (0, None), words
+    assert "must not get in" not in words
+    assert sorted(p.name for p in place.outside.iterdir()) == ["secret", "socket"]
+
+
+async def test_a_program_has_no_rights(container: OneContainer, place: Place) -> None:
+    """No capability in any set, none to be had, and its system calls are filtered."""
+    _, words = await said(container, command(place, "cat", "/proc/self/status"))
+
+    status = dict(line.split(":\t", 1) for line in words.splitlines() if ":\t" in line)
+    sets = {name: value for name, value in status.items() if name.startswith("Cap")}
+    assert sets == dict.fromkeys(("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"), "0" * 16)
+    assert (status["NoNewPrivs"], status["Seccomp"]) == ("1", "2")
+
+
+async def test_the_workspace_is_that_of_the_machine(container: OneContainer, place: Place) -> None:
+    """It has its path, and what is written in it belongs to this process's user."""
+    exit_, words = await said(container, command(place, "sh", "-c", "pwd; echo new >file"))
+
+    written = place.workspace / "file"
+    assert (exit_, words) == (Exit(status=0), f"{place.workspace}\n")
+    assert written.read_text() == "new\n"
+    assert (written.stat().st_uid, written.stat().st_gid) == (os.geteuid(), os.getegid())
+
+
+async def test_a_program_is_looked_for_in_the_container(
+    container: OneContainer, place: Place
+) -> None:
+    """One of the machine alone is not found, and says so."""
+    program = place.outside / "program"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+
+    with pytest.raises(ProgramNotFound, match="does not exist in the container"):
+        await said(container, command(place, str(program)))
+    with pytest.raises(ProgramNotFound, match="does not exist in the container"):
+        await said(container, command(place, "program", PATH=str(place.outside)))
+    with pytest.raises(ProgramNotFound, match="image"):
+        await container.resolve_program("program", str(place.outside))
+    assert await container.resolve_program("sh", "/usr/bin") == "/usr/bin/sh"
+
+
+async def test_limits_hold(local: LocalTransport, place: Place) -> None:
+    """What takes more memory than the container has is killed, and so many tasks cannot be had."""
+    chosen = choice(memory=64 << 20, pids=20)
+    if os.geteuid() != 0 and not os.path.exists("/sys/fs/cgroup/cgroup.controllers"):
+        with pytest.raises(TransportError, match="limit no container"):
+            await OneContainer(local, chosen, engine_environ()).check()
+        return
+    async with container_transport(local, str(place.workspace), chosen) as container:
+        memory, _ = await said(
+            container, command(place, sys.executable, "-c", "x = b'x' * (256 << 20)")
+        )
+        forks = "import os, time\nfor _ in range(40): os.fork() or time.sleep(60)"
+        tasks, words = await said(container, command(place, sys.executable, "-c", forks))
+
+    assert memory == Exit(signal=9)
+    assert tasks.status == 1
+    assert "BlockingIOError" in words
+
+
+async def test_hidden_files_are_not_seen(local: LocalTransport, place: Place) -> None:
+    """A file and a directory below a mount are empty, and cannot be written to."""
+    (place.workspace / "key").write_text("a word that must not get in")
+    (place.workspace / "keys").mkdir()
+    (place.workspace / "keys" / "one").write_text("a word that must not get in")
+    hidden = (f"{place.workspace}/key", f"{place.workspace}/keys")
+    chosen = choice(hidden=hidden)
+    async with container_transport(local, str(place.workspace), chosen) as container:
+        script = "cat key; ls keys; echo x >keys/two"
+        exit_, words = await said(container, command(place, "sh", "-c", script))
+
+    assert exit_.status not in (0, None)
+    assert "must not get in" not in words
+    assert "one" not in words
+
+
+async def test_nothing_of_a_container_is_left(local: LocalTransport, place: Place) -> None:
+    """Its programs have ended, and the engine knows it no more, when its block is left."""
+    engine = await ContainerEngine.find("podman", engine_environ())
+    async with container_transport(local, str(place.workspace)) as transport:
+        (opened,) = transport._containers.values()
+        assert opened.name in await engine.containers(f"sortie.daemon={transport._choice.daemon}")
+    assert opened.name not in await engine.containers(f"sortie.daemon={transport._choice.daemon}")
+
+
+async def test_a_program_ends_with_its_container(
+    local: LocalTransport, container: OneContainer, place: Place
+) -> None:
+    """Whoever removes a container from outside ends what has entered it."""
+    (opened,) = container._containers.values()
+    with trio.fail_after(WAIT):
+        async with container.process(command(place, "sleep", "1000")) as process:
+            await trio.to_thread.run_sync(
+                lambda: subprocess.run(
+                    ["podman", "rm", "-f", "-t", "0", opened.name],
+                    env=engine_environ(),
+                    check=True,
+                    capture_output=True,
+                )
+            )
+            assert await process.wait() == Exit(signal=9)
+
+    with pytest.raises(TransportError, match="container"):
+        await said(container, command(place, "true"))
+
+
+async def test_a_container_is_left_to_no_later_life(local: LocalTransport, place: Place) -> None:
+    """One of an earlier life of the daemon is removed before the first run; neither others' are,
+    nor those of a process of the same daemon that lives."""
+    engine = await ContainerEngine.find("podman", engine_environ())
+    former = ["run", "--detach", "--network", "none", *LOW_LIMITS]
+    former += ["--volume", "/usr:/usr:ro", "--entrypoint", "sleep"]
+    gone = subprocess.Popen(["true"], stdout=subprocess.DEVNULL)
+    gone.wait()
+    ours, theirs = f"sortie-{gone.pid}.1000-run", f"sortie-other-{os.getpid()}"
+    alive = f"sortie-{own_life()}-run"
+    daemon = f"{os.getpid():016x}"
+    label = ["--label", f"sortie.daemon={daemon}"]
+    await engine.ask(*former, "--name", ours, *label, choice().image, "1000")
+    await engine.ask(*former, "--name", theirs, choice().image, "1000")
+    await engine.ask(*former, "--name", alive, *label, choice().image, "1000")
+    try:
+        await OneContainer(local, choice(daemon=daemon), engine_environ()).check()
+        left = [name for name in (ours, theirs, alive) if await engine.try_("inspect", name)]
+    finally:
+        await engine.remove([ours, theirs, alive])
+
+    assert left == [theirs, alive]
+
+
+async def test_an_image_that_is_not_there_is_an_error(local: LocalTransport, place: Place) -> None:
+    """The sentence says what was tried."""
+    wall = OneContainer(local, choice(image="localhost/sortie-no-such-image"), engine_environ())
+
+    with pytest.raises(TransportError, match="podman pull"):
+        await wall.check()
+
+
+async def test_a_run_without_its_container_starts_nothing(
+    local: LocalTransport, place: Place
+) -> None:
+    """No program is started outside of the wall."""
+    from sortie.transports.walls.container_transport import ContainerTransport
+
+    wall = ContainerTransport(local, choice(), engine_environ())
+
+    with pytest.raises(TransportError, match="no container"):
+        wall.process(command(place, "true", SORTIE_RUN_ID=RunId("unknown")))
+
+
+async def test_nothing_outlives_a_daemon_that_is_killed(
+    local: LocalTransport, place: Place
+) -> None:
+    """Programs and container end by themselves; the next life removes what lies about."""
+    daemon, word = f"{os.getpid():015x}a", f"held-by-{os.getpid()}"
+    program = [sys.executable, "-m", "tests.transports.programs.container_holder"]
+    holder = await trio.lowlevel.open_process(
+        [*program, str(place.workspace), daemon, word],
+        stdout=subprocess.PIPE,
+        env={**os.environ, **engine_environ()},
+    )
+    engine = await ContainerEngine.find("podman", engine_environ())
+    places = Path(tempfile.gettempdir())
+    assert holder.stdout is not None
+    with trio.fail_after(WAIT):
+        name = (await holder.stdout.receive_some()).decode().strip()
+        began = len(bearers(word))
+
+        holder.kill()
+        await holder.wait()
+        while bearers(word) or await engine.try_("inspect", name):
+            await trio.sleep(0.05)
+        left = list(places.glob(f"sortie-{daemon}-*"))
+        await OneContainer(local, choice(daemon=daemon), engine_environ()).check()
+
+    assert began >= 2
+    assert len(left) == 1
+    assert list(places.glob(f"sortie-{daemon}-*")) == []
+
+
+@pytest.mark.parametrize(("network", "reached"), [("host", True), ("none", False)])
+async def test_a_server_of_the_machine_is_reached_by_its_network_alone(
+    local: LocalTransport, place: Place, listener: socket.socket, network: str, reached: bool
+) -> None:
+    """With the network of the machine a program connects to its loopback, and without to none."""
+    port = listener.getsockname()[1]
+    script = f"import socket; socket.create_connection(('127.0.0.1', {port}), 10)"
+    chosen = choice(network=network)
+    async with container_transport(local, str(place.workspace), chosen) as container:
+        exit_, words = await said(container, command(place, sys.executable, "-c", script))
+
+    assert (exit_.status == 0) == reached, words
+
+
+async def test_a_program_may_have_a_network_of_its_own(
+    local: LocalTransport, container: OneContainer, place: Place
+) -> None:
+    """What connects to its loopback there reaches a socket of this process, and nothing else."""
+    listeners: list[socket.socket] = []
+    script = (
+        "import socket, sys; s = socket.create_connection(('127.0.0.1', 3128), 10);"
+        " print(s.recv(9).decode(), len(socket.if_nameindex()))"
+    )
+    given = replace(command(place, sys.executable, "-c", script), listener=listeners.append)
+    with trio.fail_after(WAIT):
+        async with container.process(given) as process:
+            with (
+                listeners[0] as server,
+                (await trio.to_thread.run_sync(server.accept))[0] as accepted,
+            ):
+                accepted.sendall(b"a way out")
+            output = await everything(process)
+
+    assert output[1] == b"a way out 1\n", output
+
+
+async def test_listed_hosts_are_reached_by_the_proxy_alone(
+    local: LocalTransport, place: Place, listener: socket.socket
+) -> None:
+    """A program gets an answer of a listed server, a refusal for others, and none without it."""
+    port = listener.getsockname()[1]
+    told: list[Fact] = []
+    network = RunNetwork(allowed=(allowed_host(f"127.0.0.1:{port}"),), tell=told.append)
+
+    def serve() -> None:
+        accepted, _ = listener.accept()
+        with accepted:
+            accepted.recv(4096)
+            accepted.sendall(b"HTTP/1.0 200 OK\r\nContent-Length: 6\r\n\r\nlisted")
+
+    script = (
+        "import socket, urllib.error, urllib.request as r\n"
+        f"print(r.urlopen('http://127.0.0.1:{port}/').read().decode())\n"
+        "try: r.urlopen('http://127.0.0.1:1/')\n"
+        "except urllib.error.HTTPError as e: print(e.code)\n"
+        f"try: socket.create_connection(('127.0.0.1', {port}), 10)\n"
+        "except OSError: print('closed')\n"
+    )
+    async with (
+        trio.open_nursery() as nursery,
+        container_transport(local, str(place.workspace), None, network) as container,
+    ):
+        nursery.start_soon(trio.to_thread.run_sync, serve)
+        given = command(place, sys.executable, "-c", script, no_proxy="")
+        exit_, words = await said(container, given)
+
+    assert (exit_, words.split()) == (Exit(status=0), ["listed", "403", "closed"])
+    assert len(told) == 2
