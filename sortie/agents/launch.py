@@ -11,6 +11,7 @@ from msgspec import Struct
 from sortie.model import LOCAL, AgentError, ErrorKind, ProgramNotFound, TransportError
 from sortie.model.hiding import repr_without
 from sortie.transports import Command, Transport
+from sortie.transports.walls import SandboxedTransport
 
 
 class AgentLaunch(Struct, frozen=True, kw_only=True):
@@ -42,6 +43,12 @@ async def resolve_command(
     words = _split(argv[0]) if isinstance(given, str) else argv
     if words != argv and (found := await _resolve(words[0], transport, path)):
         return (found, *words[1:])
+    if isinstance(transport, SandboxedTransport) and transport.image is not None:
+        raise _not_found(
+            f"the agent's program {words[0]!r} is neither in the image {transport.image} of the"
+            " sandbox nor in what is mounted there; add it to the image, or its directory to"
+            " sandbox.read"
+        )
     looked = " on PATH or beside Sortie's interpreter"
     if transport.host != LOCAL:
         looked = " on the PATH of the login there"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
@@ -9,11 +10,20 @@ from pydantic_core import PydanticCustomError
 
 from sortie.config.block import Block
 from sortie.config.report import Finding
-from sortie.config.values import CheckWithSchema, Command, PathText, choice, needs
+from sortie.config.values import (
+    CheckWithSchema,
+    Command,
+    Line,
+    PathText,
+    amount,
+    choice,
+    needs,
+    whole,
+)
 from sortie.model.allowed_hosts import allowed_host
 
 NETWORKS = ("none", "full")
-KINDS = ("none", "bubblewrap", "command")
+KINDS = ("none", "bubblewrap", "container", "command")
 
 
 def _network() -> CheckWithSchema:
@@ -42,19 +52,47 @@ def _network() -> CheckWithSchema:
     return CheckWithSchema(check, shape=shape)
 
 
+_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+_SMALLEST_MEMORY = 64 << 20
+
+
+def _size() -> CheckWithSchema:
+    """Accept bytes as a number, or a text as 512m or 4g."""
+
+    def check(value: Any) -> Any:
+        found = re.fullmatch(r"([0-9]{1,15})([kmg]?)", str(value).lower(), re.ASCII)
+        if isinstance(value, bool) or found is None:
+            raise needs("a number of bytes, or a text as 512m or 4g")
+        size = int(found[1]) * _UNITS[found[2]]
+        if size < _SMALLEST_MEMORY:
+            raise needs("at least 64m")
+        return size
+
+    shape = {"oneOf": [{"type": "integer", "minimum": _SMALLEST_MEMORY}, {"type": "string"}]}
+    return CheckWithSchema(check, shape=shape)
+
+
 class SandboxSettings(Block):
     """``read`` and ``write`` are what a run sees and may change besides its workspace, and ``hide``
     what of these it does not see. ``network`` is none, all of it, or these hosts alone. ``command``
     is the argv that the agent's is put behind. With ``credentials`` proxy the agent has
-    placeholders of its keys, which are exchanged on the way to where they belong."""
+    placeholders of its keys, which are exchanged on the way to where they belong.
 
-    kind: Annotated[Literal["none", "bubblewrap", "command"], choice(*KINDS)] = "none"
+    A container is made of ``image`` by ``engine``, the first that is installed where none is named;
+    ``memory`` in bytes, ``cpus`` in cores and ``pids`` bound it."""
+
+    kind: Annotated[Literal["none", "bubblewrap", "container", "command"], choice(*KINDS)] = "none"
     read: tuple[PathText, ...] = ()
     write: tuple[PathText, ...] = ()
     hide: tuple[PathText, ...] = ()
     network: Annotated[Literal["none", "full"] | tuple[str, ...], _network()] = "full"
     command: Command = None
     credentials: Annotated[Literal["agent", "proxy"], choice("agent", "proxy")] = "agent"
+    image: Line | None = None
+    engine: Line | None = None
+    memory: Annotated[int, _size()] | None = None
+    cpus: Annotated[float, amount()] | None = None
+    pids: Annotated[int, whole(16)] | None = None
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -62,7 +100,14 @@ class SandboxSettings(Block):
         return self.network if isinstance(self.network, tuple) else ()
 
 
-_BUBBLEWRAP = ("read", "write", "hide", "network", "credentials")
+_PLACES = ("read", "write", "hide", "network", "credentials")
+_CONTAINER = ("image", "engine", "memory", "cpus", "pids")
+_FOREIGN = {
+    "bubblewrap": ("command", *_CONTAINER),
+    "container": ("command",),
+    "command": (*_PLACES, *_CONTAINER),
+}
+"""What means nothing to a kind."""
 
 
 def sandbox_findings(sandbox: SandboxSettings, *, on_hosts: bool, leads: bool) -> Iterator[Finding]:
@@ -94,8 +139,13 @@ def sandbox_findings(sandbox: SandboxSettings, *, on_hosts: bool, leads: bool) -
         if not leads:
             message = "proxy is not for this agent, which cannot be led to its model through one"
             yield Finding(path=path, message=message, because=("agent", "kind"))
-    foreign = _BUBBLEWRAP if kind == "command" else ("command",)
-    for key in foreign:
+    if kind == "container":
+        if sandbox.image is None:
+            message = "is required with kind: container"
+            yield Finding(path=("sandbox", "image"), message=message, because=("sandbox", "kind"))
+        if sandbox.cpus == 0:
+            yield Finding(path=("sandbox", "cpus"), message="needs more than 0")
+    for key in _FOREIGN[kind]:
         if key in given:
             message = f"means nothing to kind: {kind}"
             yield Finding(path=("sandbox", key), message=message, severity="warning")

@@ -191,7 +191,7 @@ async def agent_program(context: RunContext) -> tuple[str, ...]:
     return await resolve_command(
         context.settings.agent.command,
         adapter.default_command,
-        context.transport,
+        context.inside,
         context.environ.get("PATH"),
     )
 
@@ -249,15 +249,15 @@ async def preflight(
             await context.workspaces.check()
             await run_in_thread(lock.ensure)  # again where the root was made just now
             for rule, one in contexts.items():
+                if (why := await _sandbox_trouble(one)) is not None:
+                    hindrances[rule] = why
+                    continue
                 try:
                     await agent_program(one)
                 except AgentError as exc:
                     if shortage_behind(exc) is not None:
                         return Readiness(shortage=str(exc))
                     hindrances[rule] = str(exc)
-                    continue
-                if (why := await _sandbox_trouble(one)) is not None:
-                    hindrances[rule] = why
     except (StoreError, WorkspaceError, HeldElsewhere, OSError, Shortage, TransportError) as exc:
         return Readiness(fault=str(exc))
     hindrance = hindrances.pop("", None)

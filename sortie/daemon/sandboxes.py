@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -11,7 +13,7 @@ from sortie.config.settings import Settings
 from sortie.facts.fact import Fact
 from sortie.model.allowed_hosts import allowed_host
 from sortie.transports import Transport
-from sortie.transports.walls import SandboxedTransport
+from sortie.transports.walls import OF_USERS, SandboxedTransport
 
 if TYPE_CHECKING:
     from sortie.transports.walls.run_network import RunNetwork
@@ -43,20 +45,51 @@ def sandboxed(
 
             assert sandbox.command is not None
             return WrapperTransport(outside, _words(sandbox.command))
-    from sortie.transports.walls.bubblewrap import BubblewrapTransport, Enclosure
-
     network = _network_of(settings, tell)
     beside = tuple(f"{settings.db_path}{end}" for end in _OF_DATABASE)
     identity = settings.repository.identity_file
     keys = (*settings.worker.ssh_identity_files, *(() if identity is None else (identity,)))
+    read = (*(() if mirror is None else (mirror,)), *sandbox.read)
+    own = tuple(_kept(settings, environ))
+    hidden = (*sandbox.hide, *beside, *keys, *secret_files)
+    if sandbox.kind == "container":
+        from sortie.transports.walls.container_transport import (
+            ContainerChoice,
+            ContainerTransport,
+        )
+
+        assert sandbox.image is not None
+        home = environ.get("HOME", "")
+        choice = ContainerChoice(
+            image=sandbox.image,
+            daemon=_name_of(settings.db_path),
+            engine=sandbox.engine,
+            read=(*(os.path.join(home, name) for name in OF_USERS if home), *read),
+            write=sandbox.write,
+            own=own,
+            hidden=hidden,
+            home=home,
+            network="host" if sandbox.network == "full" else "none",
+            memory=sandbox.memory,
+            cpus=sandbox.cpus,
+            pids=sandbox.pids,
+        )
+        return ContainerTransport(outside, choice, environ, network)
+    from sortie.transports.walls.bubblewrap import BubblewrapTransport, Enclosure
+
     enclosure = Enclosure(
-        read=(*(() if mirror is None else (mirror,)), *sandbox.read),
+        read=read,
         write=sandbox.write,
-        own=tuple(_kept(settings, environ)),
-        hide=(*sandbox.hide, *beside, *keys, *secret_files),
+        own=own,
+        hide=hidden,
         has_network=network is not None or sandbox.network == "full",
     )
     return BubblewrapTransport(outside, enclosure, network)
+
+
+def _name_of(db_path: str) -> str:
+    """Return the word by which the containers of a daemon are known to its later lives."""
+    return hashlib.sha256(os.fsencode(os.path.realpath(db_path))).hexdigest()[:16]
 
 
 def _network_of(settings: Settings, tell: Callable[[Fact], None]) -> RunNetwork | None:

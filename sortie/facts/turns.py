@@ -19,6 +19,15 @@ class AgentFilesRestored(RunFact, frozen=True, kw_only=True):
     paths: tuple[str, ...]
 
 
+@fact("container.started", "info")
+class ContainerStarted(RunFact, frozen=True, kw_only=True):
+    """The container for a run's programs is there; ``digest`` is that of its image."""
+
+    container: str
+    image: str
+    digest: str
+
+
 @fact("session.started", "debug")
 class SessionStarted(RunFact, frozen=True, kw_only=True):
     """The agent accepted a session; ``session_id`` is None where it has none."""

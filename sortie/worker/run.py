@@ -45,6 +45,7 @@ from sortie.worker.summary import summary_of, work_done
 from sortie.worker.turn import take_turn
 from sortie.worker.turn_events import TurnRequest
 from sortie.worker.usage import RunUsage
+from sortie.worker.wall import within_wall
 from sortie.worker.workspace_lifetime import WorkspaceLifetime
 from sortie.workflow.fences import Fence
 from sortie.workspaces import GitWork, Workspace
@@ -108,14 +109,15 @@ class Run:
             # What is new, and what no hook has seen, holds no commit yet.
             is_empty = workspace.created and self.place.is_plain
             before = GitWork() if is_empty else await environment.git_head(workspace.path)
-            end = await self._finish_delivery()
-            if end is None or isinstance(end, str):
-                lifetime = SessionLifetime(self.job, self.context, self.reporter, self.scopes)
-                env, first = await self._agent_env(environment), end
-                end = await lifetime.run(
-                    workspace, env, lambda session: self._take_turns(session, workspace, first)
-                )
-                self.stage_result = await stage_result(self.context, workspace)
+            async with within_wall(self.job.run_id, self.context, self.reporter, workspace):
+                end = await self._finish_delivery()
+                if end is None or isinstance(end, str):
+                    lifetime = SessionLifetime(self.job, self.context, self.reporter, self.scopes)
+                    env, first = await self._agent_env(environment), end
+                    end = await lifetime.run(
+                        workspace, env, lambda session: self._take_turns(session, workspace, first)
+                    )
+                    self.stage_result = await stage_result(self.context, workspace)
         self.git = await work_done(workspace, environment, before, self.context, self.scopes)
         return end
 

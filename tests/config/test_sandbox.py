@@ -24,6 +24,17 @@ def test_a_sandbox_is_decoded() -> None:
     assert settings.sandbox.hosts == ("API.example.com", "*.b.c:8")
 
 
+def test_a_container_is_decoded() -> None:
+    """An engine by its name stays a name, and memory is in bytes."""
+    sandbox = settings_of(
+        f"{TRACKER}\nsandbox:\n  {{kind: container, image: 'a/b:c', engine: podman, memory: 2G,"
+        " cpus: 1.5}"
+    ).sandbox
+
+    assert (sandbox.image, sandbox.engine, sandbox.memory) == ("a/b:c", "podman", 2 << 30)
+    assert (sandbox.cpus, sandbox.pids) == (1.5, None)
+
+
 @pytest.mark.parametrize("network", ["full", "none"])
 def test_a_word_is_no_host(network: str) -> None:
     """Nor is the list of hosts anything then."""
@@ -36,7 +47,7 @@ def test_a_word_is_no_host(network: str) -> None:
 @pytest.mark.parametrize(
     ("block", "told"),
     [
-        ("kind: jail", "sandbox.kind: needs none, bubblewrap or command"),
+        ("kind: jail", "sandbox.kind: needs none, bubblewrap, container or command"),
         ("kind: bubblewrap, network: some", "sandbox.network: needs none, full or a list of hosts"),
         ("kind: bubblewrap, network: []", "sandbox.network: needs none, full or a list of hosts"),
         ("kind: bubblewrap, network: ['a b']", "sandbox.network[0]: 'a b' is not a host"),
@@ -52,7 +63,15 @@ def test_a_word_is_no_host(network: str) -> None:
         ),
         ("kind: bubblewrap, read: [lib, /]", "sandbox.read: holds / itself"),
         ("kind: command", "sandbox.command: is required with kind: command"),
-        ("kind: bubblewrap, memory: 1", "sandbox.memory: unknown key"),
+        ("kind: bubblewrap, disk: 1", "sandbox.disk: unknown key"),
+        ("kind: bubblewrap, memory: 1g", "sandbox.memory: means nothing to kind: bubblewrap"),
+        ("kind: container", "sandbox.image: is required with kind: container"),
+        ("kind: container, image: a, memory: 4x", "sandbox.memory: needs a number of bytes"),
+        ("kind: container, image: a, memory: 1m", "sandbox.memory: needs at least 64m"),
+        ("kind: container, image: a, memory: true", "sandbox.memory: needs a number of bytes"),
+        ("kind: container, image: a, cpus: 0", "sandbox.cpus: needs more than 0"),
+        ("kind: container, image: a, pids: 3", "sandbox.pids: needs a whole number"),
+        ("kind: container, image: a, command: b", "sandbox.command: means nothing to kind"),
         ("network: none", "sandbox.network: means nothing without sandbox.kind"),
         ("kind: command, command: a, read: [b]", "sandbox.read: means nothing to kind: command"),
         ("kind: bubblewrap, command: a", "sandbox.command: means nothing to kind: bubblewrap"),

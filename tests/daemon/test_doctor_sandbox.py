@@ -11,17 +11,21 @@ from sortie.config.sandbox import SandboxSettings
 from sortie.config.settings import Settings
 from sortie.daemon.doctor.sandbox import sandbox_checks
 from sortie.model.checks import CheckOutcome, CheckResult
+from tests.transports.containers import IMAGE, engine_environ, requires_containers, seen_by_tests
 from tests.transports.endings import requires_namespaces, stop_adopting
 from tests.transports.sandboxes import requires_bubblewrap
 from tests.worker.rig import settings_of
 
 
-async def found(sandbox: SandboxSettings, home: Path, **more: str) -> CheckResult:
+async def found(
+    sandbox: SandboxSettings, home: Path, program: str | None = None, **more: str
+) -> CheckResult:
     """Return what the check of a sandbox finds."""
-    settings: Settings = settings_of(agent={"kind": "kiro"}).model_copy(
+    agent = {"kind": "kiro", "command": program}
+    settings: Settings = settings_of(agent=agent).model_copy(
         update={"sandbox": sandbox, "db_path": str(home / "a.db")}
     )
-    environ = {"PATH": os.environ["PATH"], "HOME": str(home), **more}
+    environ = {"PATH": os.environ["PATH"], **more, "HOME": str(home)}
     (check,) = sandbox_checks(settings, environ)
     try:
         return await check.ask()
@@ -79,3 +83,20 @@ async def test_where_there_is_no_bubblewrap_that_is_said(tmp_path: Path) -> None
 def test_where_runs_are_on_hosts_none_is_tried() -> None:
     """And none without a sandbox."""
     assert sandbox_checks(settings_of(), {}) == []
+
+
+@requires_containers
+async def test_a_container_holds_and_has_the_agent(tmp_path: Path) -> None:
+    """It is said where the agent's program is looked for, too."""
+    sandbox = SandboxSettings(
+        kind="container", image=IMAGE, read=tuple(seen_by_tests()), network="none", engine="podman"
+    )
+    environ = engine_environ()
+
+    with_it = await found(sandbox, tmp_path, "sh", **environ)
+    without = await found(sandbox, tmp_path, "no-such-agent", **environ)
+
+    assert with_it.outcome is CheckOutcome.OK, with_it.sentence
+    assert "reads, changes and ends nothing outside; it reaches no server" in with_it.sentence
+    assert without.outcome is CheckOutcome.FAILED
+    assert f"neither in the image {IMAGE} of the sandbox" in without.sentence

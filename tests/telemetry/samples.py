@@ -78,6 +78,9 @@ FACTS: tuple[f.Fact, ...] = (
     f.RunPhaseChanged(run_id=RUN, phase=f.Phase.WORKSPACE),
     f.IssueRead(run_id=RUN, issue=ISSUE),
     f.WorkspaceReady(run_id=RUN, path="/w/DEMO-1", created=True),
+    f.ContainerStarted(
+        run_id=RUN, container="sortie-1-2", image="example.com/tools:3", digest="ab" * 32
+    ),
     f.SessionStarted(run_id=RUN, session_id="s-1"),
     f.AgentWroteErrors(run_id=RUN, message="no MCP", text="no MCP"),
     f.TranscriptsFailed(path="/p/.sortie.db.transcripts", error="No space left on device"),

@@ -51,6 +51,7 @@ NOT_COUNTED = {
     facts.RunStopping,
     facts.ServiceManagerUnreachable,
     facts.SessionNamed,
+    facts.ContainerStarted,
     facts.SessionStarted,
     facts.ShortageBegan,
     facts.ShortageEnded,

@@ -144,7 +144,9 @@ async def _look(options: RunOptions, workflow: Workflow, tell: Tell) -> None:
     transport = LocalTransport(options.environ.get("PATH", ""))
     try:
         await run_checks("machine", machine_checks(settings, transport, helpers), tell)
-        agents = {(one.agent.kind, one.agent.command): one for one in reversed(settings.every())}
+        # What is in an image is looked for there, by the check of the sandbox.
+        outside = [one for one in settings.every() if one.sandbox.kind != "container"]
+        agents = {(one.agent.kind, one.agent.command): one for one in reversed(outside)}
         for one in reversed(agents.values()):
             await run_checks("agent", agent_checks(one, transport, environ), tell)
         if any(one.sandbox.kind != "none" for one in settings.every()):

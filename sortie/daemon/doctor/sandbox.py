@@ -10,12 +10,14 @@ from tempfile import TemporaryDirectory
 
 import trio
 
+from sortie import agents
+from sortie.agents.launch import resolve_command
 from sortie.config.settings import Settings
 from sortie.daemon.sandboxes import sandboxed
-from sortie.model import SortieError
+from sortie.model import RunId, SortieError
 from sortie.model.checks import Check, CheckResult, failed, passed, warned
 from sortie.resources import run_in_thread
-from sortie.transports import Command
+from sortie.transports import COOKIE, Command
 from sortie.transports.local import (
     LocalTransport,
     become_subreaper,
@@ -24,6 +26,7 @@ from sortie.transports.local import (
 )
 from sortie.transports.walls import SandboxedTransport
 
+_RUN = RunId("doctor")
 _LIMIT = 120.0
 """Seconds for all that is tried in one sandbox; an image may have to be fetched first."""
 
@@ -75,11 +78,21 @@ async def _tried(settings: Settings, environ: Mapping[str, str]) -> CheckResult:
             assert wall is not None
             try:
                 said = await _tries(wall, Path(directory), environ)
+                if settings.sandbox.kind == "container":
+                    await _find_agent(settings, wall, environ)
             except SortieError as exc:
                 return failed(str(exc), _REMEDY)
     finally:
         await transport.close()
     return _result(settings, said)
+
+
+async def _find_agent(
+    settings: Settings, wall: SandboxedTransport, environ: Mapping[str, str]
+) -> None:
+    """Look for the agent's program inside. Raises AgentError."""
+    default = agents.ADAPTERS.load(settings.agent.kind).default_command
+    await resolve_command(settings.agent.command, default, wall, environ.get("PATH"))
 
 
 async def _tries(wall: SandboxedTransport, place: Path, environ: Mapping[str, str]) -> set[str]:
@@ -95,10 +108,13 @@ async def _tries(wall: SandboxedTransport, place: Path, environ: Mapping[str, st
         command = Command(
             argv=("/bin/sh", "-c", _TRIES, "sh", *map(str, found)),
             cwd=str(workspace),
-            env=environ,
+            env={**environ, COOKIE: _RUN},
             grace=0.0,
         )
-        async with wall.process(command) as process:
+        async with (
+            wall.around(_RUN, str(workspace)),
+            wall.process(command) as process,
+        ):
             output = b"".join([chunk async for number, chunk in process.output() if number == 1])
             await process.wait()
     return set(output.decode("utf-8", "replace").split())

@@ -131,6 +131,8 @@ def _run(fact: facts.RunFact) -> str | None:
             return f"run began: {about}; attempt {attempt}, {agent} on {host}{answers}"
         case facts.WorkspaceReady(path=path, created=created):
             return f"workspace {'made' if created else 'used again'}: {path}"
+        case facts.ContainerStarted(container=container, image=image, digest=digest):
+            return f"container {container} of image {image}, sha256:{digest}"
         case facts.SessionStarted(session_id=str(session)) | facts.SessionNamed(session_id=session):
             return f"session {session}"
         case facts.SessionRefused(error_kind=kind, error=error):

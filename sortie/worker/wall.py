@@ -1,0 +1,37 @@
+"""The wall of a run: had while its agent and the commands of verify run, and left whatever
+happens."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from sortie.model import ErrorKind, RunId, TransportError
+from sortie.telemetry import facts
+from sortie.worker.context import RunContext, RunReporter
+from sortie.worker.outcome import Abandoned
+from sortie.workspaces import Workspace
+
+
+@asynccontextmanager
+async def within_wall(
+    run_id: RunId, context: RunContext, reporter: RunReporter, workspace: Workspace
+) -> AsyncIterator[None]:
+    """Have the wall of a run, if the settings want one. Raises Abandoned where it cannot be had."""
+    async with AsyncExitStack() as stack:
+        if context.wall is not None:
+            try:
+                around = context.wall.around(run_id, workspace.path)
+                opened = await stack.enter_async_context(around)
+            except TransportError as exc:
+                raise Abandoned(ErrorKind.PORT_EXIT, str(exc)) from exc
+            if opened is not None:
+                reporter.publish(
+                    facts.ContainerStarted(
+                        run_id=run_id,
+                        container=opened.container,
+                        image=opened.image,
+                        digest=opened.digest,
+                    )
+                )
+        yield

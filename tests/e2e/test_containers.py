@@ -1,0 +1,75 @@
+"""Daemons whose agents run in containers."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+import trio
+
+from sortie.transports.walls.container_engine import ContainerEngine
+from tests.e2e.conftest import Start
+from tests.e2e.place import PATIENCE, Place
+from tests.transports.containers import IMAGE, engine_environ, requires_containers, seen_by_tests
+
+pytestmark = [requires_containers, pytest.mark.timeout(600)]
+
+
+@pytest.fixture
+def place(place: Place) -> Place:
+    """A place whose agents run in containers without a network."""
+    place.agents_log.touch()
+    place.write_workflow(
+        agent={"command": f"{sys.prefix}/bin/sortie-kiro-sim"},
+        sandbox={
+            "kind": "container",
+            "image": IMAGE,
+            "engine": "podman",
+            "network": "none",
+            "read": list(seen_by_tests()),
+            "write": [str(place.agents_log)],
+        },
+    )
+    return place
+
+
+async def containers_of(name: str) -> list[str]:
+    """Return the containers that there are of this name."""
+    engine = await ContainerEngine.find("podman", engine_environ())
+    return [name] if await engine.try_("inspect", name) else []
+
+
+async def test_a_run_has_a_container_and_leaves_none(place: Place, start: Start) -> None:
+    """What image it was stands in the log and in the transcript."""
+    place.add_issue("A")
+
+    async with start("--exit-when-idle", **engine_environ()) as daemon:
+        began = await daemon.line("container.started", issue="A")
+        await daemon.line("run.finished", issue="A", status="succeeded")
+        left = await containers_of(began["container"])
+    told = await place.sortie("logs", "A")
+
+    assert began["image"] == IMAGE
+    assert left == []
+    assert f"container {began['container']} of image {IMAGE}, sha256:{began['digest']}" in told.out
+
+
+async def test_a_killed_daemon_leaves_no_container(place: Place, start: Start) -> None:
+    """It ends by itself, and the issue runs again in another."""
+    place.add_issue("A", "hang=1")
+    async with start(**engine_environ()) as daemon:
+        former = (await daemon.line("container.started", issue="A"))["container"]
+        await daemon.line("turn.started", issue="A")
+        daemon.process.kill()
+        await daemon.process.wait()
+    with trio.fail_after(PATIENCE):
+        while await containers_of(former):
+            await trio.sleep(0.1)
+
+    place.add_issue("A")
+    async with start("--exit-when-idle", **engine_environ()) as daemon:
+        began = await daemon.line("container.started", issue="A")
+        await daemon.line("run.finished", issue="A", status="succeeded")
+
+    assert began["container"] != former
+    assert await containers_of(began["container"]) == []
