@@ -12,6 +12,7 @@ from tests.benchmarks import (
     remote_turn,
     repositories,
     runs,
+    sandbox,
     sessions,
     startup,
     turn,
@@ -222,6 +223,14 @@ ROWS = (
         bar=25,
         baseline="ssh over a master",
         measure=remote_turn.remote_turns,
+    ),
+    Row(
+        name="sandbox.bubblewrap",
+        what="a program in bubblewrap: time more than without",
+        unit="ms",
+        bar=15,
+        baseline="bwrap more than without",
+        measure=sandbox.starts,
     ),
     Row(
         name="repository.time",
