@@ -17,9 +17,9 @@ from typing import Any, TypeVar
 from sortie.model import TransportError
 from sortie.transports import Files
 from sortie.transports.paths import parts_of, plain, single
-from sortie.transports.ssh.protocol import numbers_in
+from sortie.transports.remote.protocol import numbers_in
 from sortie.transports.ssh.remote_script import REPLY_LIMIT
-from sortie.transports.ssh.scripts import (
+from sortie.transports.remote.scripts import (
     assignment,
     printing,
     quoted,

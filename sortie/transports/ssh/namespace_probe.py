@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import trio
 
-from sortie.transports.ssh.launch import nonsense
-from sortie.transports.ssh.namespaces import Namespaces, NoNamespaces, read_probe
-from sortie.transports.ssh.questions import probe_body
+from sortie.transports.remote.launch import nonsense
+from sortie.transports.remote.namespaces import Namespaces, NoNamespaces, read_probe
+from sortie.transports.remote.questions import probe_body
 from sortie.transports.ssh.shell import Question, Shell
 
 _BOUND = 30.0

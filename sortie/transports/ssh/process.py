@@ -17,7 +17,7 @@ import trio
 from sortie.model import HostError, HostTrouble, ProcessesLeft, ProcessIdentity, TransportError
 from sortie.transports import Exit, Stdin
 from sortie.transports.reaper import KILL_BOUND
-from sortie.transports.ssh.launch import (
+from sortie.transports.remote.launch import (
     Bounds,
     RootProcess,
     lapsed,
@@ -28,14 +28,14 @@ from sortie.transports.ssh.launch import (
     slow_shell,
     struck,
 )
-from sortie.transports.ssh.launch_scripts import RemoteLaunch
-from sortie.transports.ssh.namespaces import NamespaceInit
-from sortie.transports.ssh.protocol import GO, HERE, numbers_in
-from sortie.transports.ssh.questions import finish_body, namespaces_body
+from sortie.transports.remote.launch_scripts import RemoteLaunch
+from sortie.transports.remote.namespaces import NamespaceInit
+from sortie.transports.remote.protocol import GO, HERE, numbers_in
+from sortie.transports.remote.questions import finish_body, namespaces_body
 from sortie.transports.ssh.remote_script import RemoteScript
 from sortie.transports.ssh.shell import Question, Shell
 from sortie.transports.ssh.stdin import RemoteStdin, open_stdin
-from sortie.transports.ssh.unconfirmed_runs import Remains
+from sortie.transports.remote.unconfirmed_runs import Remains
 
 FINISH_BOUND = 15.0
 """Seconds for ending a tree over another channel, where its watchdog does not do it."""

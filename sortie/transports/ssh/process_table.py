@@ -13,10 +13,10 @@ from sortie.model import ProcessIdentity, TransportError
 from sortie.resources.process_identity import started_at
 from sortie.transports import COOKIE
 from sortie.transports.rank import FIRST
-from sortie.transports.ssh.launch import nonsense
-from sortie.transports.ssh.protocol import numbers_in
+from sortie.transports.remote.launch import nonsense
+from sortie.transports.remote.protocol import numbers_in
 from sortie.transports.ssh.remote_script import RemoteScript
-from sortie.transports.ssh.scripts import processes_script
+from sortie.transports.remote.scripts import processes_script
 from sortie.transports.ssh.shell import Shell
 
 _SPEAKABLE = re.compile(r"[A-Za-z0-9._-]+", re.ASCII)

@@ -18,7 +18,7 @@ from sortie.transports.rank import FIRST
 from sortie.transports.ssh.channel import Channel
 from sortie.transports.ssh.connection_pool import ConnectionPool
 from sortie.transports.ssh.filesystem import holding_script
-from sortie.transports.ssh.launch import HOST_REASON_LIMIT, Bounds, nonsense
+from sortie.transports.remote.launch import HOST_REASON_LIMIT, Bounds, nonsense
 from sortie.transports.ssh.remote_script import RemoteScript
 from sortie.transports.ssh.shell import ANSWER_BOUND, Shell
 

@@ -30,23 +30,23 @@ from sortie.transports import Command, Process, Script
 from sortie.transports.reaper import KILL_BOUND
 from sortie.transports.ssh.connection_pool import ConnectionPool
 from sortie.transports.ssh.filesystem import RemoteFiles
-from sortie.transports.ssh.launch import Bounds, NoRoomForNamespace
-from sortie.transports.ssh.launch_scripts import (
+from sortie.transports.remote.launch import Bounds, NoRoomForNamespace
+from sortie.transports.remote.launch_scripts import (
     RemoteLaunch,
     check_speakable,
     inline_command,
     launch_script,
 )
 from sortie.transports.ssh.namespace_probe import NamespaceProbe
-from sortie.transports.ssh.namespaces import Namespaces
+from sortie.transports.remote.namespaces import Namespaces
 from sortie.transports.ssh.process import FINISH_BOUND, SshProcess
 from sortie.transports.ssh.process_table import open_process_table
-from sortie.transports.ssh.protocol import LaunchOutput, numbers_in
-from sortie.transports.ssh.questions import clearing_body, namespaces_body, script_body
+from sortie.transports.remote.protocol import LaunchOutput, numbers_in
+from sortie.transports.remote.questions import clearing_body, namespaces_body, script_body
 from sortie.transports.ssh.reaper import sweep
-from sortie.transports.ssh.scripts import SHELL
+from sortie.transports.remote.scripts import SHELL
 from sortie.transports.ssh.shell import Question, Shell
-from sortie.transports.ssh.unconfirmed_runs import Remains, UnconfirmedRuns
+from sortie.transports.remote.unconfirmed_runs import Remains, UnconfirmedRuns
 
 Delivery = Literal["stdin", "inline"]
 

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 from sortie.transports.ssh.channel import Channel
 from sortie.transports.ssh.connection_pool import ConnectionPool
-from sortie.transports.ssh.protocol import Item, ScriptOutput
+from sortie.transports.remote.protocol import Item, ScriptOutput
 
 
 class RawOutput(ScriptOutput):

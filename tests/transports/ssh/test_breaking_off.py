@@ -18,8 +18,8 @@ from sortie.transports import Command
 from sortie.transports.ssh.asyncio_thread import AsyncioThread
 from sortie.transports.ssh.channel import Channel
 from sortie.transports.ssh.connection_pool import ConnectionPool
-from sortie.transports.ssh.launch import Bounds
-from sortie.transports.ssh.protocol import Item, LaunchOutput, ScriptOutput
+from sortie.transports.remote.launch import Bounds
+from sortie.transports.remote.protocol import Item, LaunchOutput, ScriptOutput
 from sortie.transports.ssh.transport import SshTransport
 from tests.transports.leftovers import holders
 from tests.transports.ssh.pipes import Logins

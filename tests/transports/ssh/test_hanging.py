@@ -23,8 +23,8 @@ from sortie.transports.ssh import connection_pool as pool_module
 from sortie.transports.ssh import process as process_module
 from sortie.transports.ssh.asyncio_thread import AsyncioThread
 from sortie.transports.ssh.connection_pool import ConnectionPool
-from sortie.transports.ssh.launch import Bounds
-from sortie.transports.ssh.protocol import ScriptOutput
+from sortie.transports.remote.launch import Bounds
+from sortie.transports.remote.protocol import ScriptOutput
 from sortie.transports.ssh.transport import SshTransport
 from tests.transports.leftovers import is_alive
 from tests.transports.ssh.pipes import Logins, PipeChannel

@@ -18,7 +18,7 @@ from sortie.transports.ssh import shell as shell_module
 from sortie.transports.ssh.asyncio_thread import AsyncioThread
 from sortie.transports.ssh.channel import Channel
 from sortie.transports.ssh.connection_pool import ConnectionPool
-from sortie.transports.ssh.protocol import ScriptOutput
+from sortie.transports.remote.protocol import ScriptOutput
 from sortie.transports.ssh.shell import Question, Shell
 from sortie.transports.ssh.transport import SshTransport, new_nonce
 from tests.transports.ssh.raw import output, running

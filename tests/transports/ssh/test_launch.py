@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sortie.transports import Command
-from sortie.transports.ssh.launch import struck
+from sortie.transports.remote.launch import struck
 
 
 def test_no_part_of_a_value_stays() -> None:

@@ -17,8 +17,8 @@ import trio
 from sortie.config.settings import Isolation
 from sortie.model import HostError, RunId
 from sortie.transports import Command, Exit, Stdin
-from sortie.transports.ssh.namespaces import WAYS, Namespaces, NoNamespaces, read_probe
-from sortie.transports.ssh.scripts import quoted
+from sortie.transports.remote.namespaces import WAYS, Namespaces, NoNamespaces, read_probe
+from sortie.transports.remote.scripts import quoted
 from sortie.transports.ssh.transport import SshTransport
 from tests.transports.leftovers import bearers
 from tests.transports.ssh.pipes import Logins

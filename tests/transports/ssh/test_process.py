@@ -19,7 +19,7 @@ from sortie.resources.process_identity import identity_of
 from sortie.transports import Command, Exit
 from sortie.transports.local import become_subreaper
 from sortie.transports.reaper import KILL_BOUND
-from sortie.transports.ssh.launch import Bounds
+from sortie.transports.remote.launch import Bounds
 from sortie.transports.ssh.transport import SshTransport
 from tests.transports.leftovers import holders, is_alive
 from tests.transports.ssh.pipes import Logins

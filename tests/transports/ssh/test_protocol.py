@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sortie.transports.ssh.protocol import (
+from sortie.transports.remote.protocol import (
     SCRIPT_MESSAGE_LIMIT,
     LaunchOutput,
     MessageParser,

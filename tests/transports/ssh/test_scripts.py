@@ -16,14 +16,14 @@ import pytest
 
 from sortie.model import TransportError
 from sortie.transports import Command
-from sortie.transports.ssh.launch_scripts import (
+from sortie.transports.remote.launch_scripts import (
     STRING_LIMIT,
     RemoteLaunch,
     check_speakable,
     launch_script,
 )
-from sortie.transports.ssh.questions import finish_body
-from sortie.transports.ssh.scripts import (
+from sortie.transports.remote.questions import finish_body
+from sortie.transports.remote.scripts import (
     LEAVE,
     printing,
     question_script,

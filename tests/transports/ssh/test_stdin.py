@@ -20,7 +20,7 @@ from sortie.model import HostError, HostTrouble, ProgramNotFound, RunId, Transpo
 from sortie.transports import Command, Process, Stdin
 from sortie.transports.ssh.asyncio_thread import AsyncioThread
 from sortie.transports.ssh.connection_pool import ConnectionPool
-from sortie.transports.ssh.launch import Bounds
+from sortie.transports.remote.launch import Bounds
 from sortie.transports.ssh.transport import SshTransport
 from tests.transports.leftovers import holders, is_alive
 from tests.transports.ssh.pipes import Logins

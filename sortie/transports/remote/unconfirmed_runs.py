@@ -8,7 +8,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from sortie.model import RunId
-from sortie.transports.ssh.namespaces import NamespaceInit
+from sortie.transports.remote.namespaces import NamespaceInit
 
 
 class Remains(Struct, frozen=True, kw_only=True):

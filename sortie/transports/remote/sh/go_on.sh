@@ -11,7 +11,7 @@ for name in $(export -p); do
     *) continue ;;
   esac
   name=${name%%=*}
-  case " $kept kept nonce found marker namespace_init pipe " in *" $name "*) continue ;; esac
+  case " $kept kept nonce found marker namespace_init pipe place setsid " in *" $name "*) continue ;; esac
   case $name in
     '' | [0-9]* | *[!A-Za-z0-9_]* | UID | EUID | PPID | SHELLOPTS | BASHOPTS | BASH_VERSINFO) ;;
     *) unset "$name" ;;

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from sortie.transports import Script
-from sortie.transports.ssh.launch_scripts import RemoteLaunch, making_namespace
-from sortie.transports.ssh.namespaces import WAYS, NamespaceInit
-from sortie.transports.ssh.scripts import assignment, assignments, text, word, words
-from sortie.transports.ssh.unconfirmed_runs import Remains
+from sortie.transports.remote.launch_scripts import RemoteLaunch, making_namespace
+from sortie.transports.remote.namespaces import WAYS, NamespaceInit
+from sortie.transports.remote.scripts import assignment, assignments, text, word, words
+from sortie.transports.remote.unconfirmed_runs import Remains
 
 _ENDING = [text(name) for name in ("stat_of", "clock", "newest", "end_tree")]
 

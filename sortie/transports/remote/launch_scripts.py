@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+from collections.abc import Iterable
 
 from msgspec import Struct
 
 from sortie.model import TransportError
 from sortie.transports import COOKIE, HOST_VARIABLES, Command, Stdin
-from sortie.transports.ssh.namespaces import Namespaces
-from sortie.transports.ssh.scripts import (
+from sortie.transports.remote.namespaces import Namespaces
+from sortie.transports.remote.scripts import (
     assignment,
     assignments,
     block,
@@ -30,6 +31,7 @@ STRING_LIMIT = 131072
 
 # Of a mark: nineteen digits, all of which fit in the 63 bits that a shell calculates with.
 _FIRST_MARK, _MARKS = 41 * 10**17, 10**17
+_OPEN_PLACE = 'exec <"$0"; exec "$@"'
 _OPEN_PIPE = 'exec <"$0"; command -p rm -rf -- "${0%/*}"; exec "$@"'
 _VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 # bash makes these read-only: setting one would end the script.
@@ -98,11 +100,10 @@ def check_speakable(command: Command, *, inline: bool) -> None:
         raise TransportError("could not start a program: its name is empty")
 
 
-def launch_script(launch: RemoteLaunch) -> bytes:
-    """Return the script that becomes the program."""
+def given_to_launch(launch: RemoteLaunch) -> dict[str, str]:
+    """Return the variables that a launch script begins with."""
     command = launch.command
-    search = {"search": command.env["PATH"]} if "PATH" in command.env else {}
-    given: dict[str, str] = {
+    given = {
         "nonce": launch.nonce,
         "program": "" if launch.inline else command.argv[0],
         "cwd": command.cwd,
@@ -113,12 +114,19 @@ def launch_script(launch: RemoteLaunch) -> bytes:
         "grace": str(launch.centiseconds),
         "lease": f"{launch.lease:g}",
         "kept": " ".join(HOST_VARIABLES),
-        **search,
     }
+    if "PATH" in command.env:
+        given["search"] = command.env["PATH"]
+    return given
+
+
+def launch_script(launch: RemoteLaunch) -> bytes:
+    """Return the script that becomes the program."""
+    given = given_to_launch(launch)
     become = _become_inline(launch) if launch.inline else _become(launch)
     return block(
         *assignments(given),
-        b"unset search" if not search else b"",
+        b"unset search" if "search" not in given else b"",
         assignment("ELF", "\x7fELF"),
         text("find_program"),
         *_watching(launch),
@@ -127,22 +135,29 @@ def launch_script(launch: RemoteLaunch) -> bytes:
     )
 
 
+def watch_function(launch: RemoteLaunch, watchdog: Iterable[bytes]) -> bytes:
+    """Return the function that starts a watchdog with these lines."""
+    lines = list(watchdog)
+    if launch.namespaces is not None:
+        lines.insert(0, b"hold() { become_holder %s; }" % words(launch.namespaces.way.make))
+    watch = b"watch() {\napart /bin/sh -s -- \"$@\" <<'SORTIE_WATCHDOG' &\n%s\nSORTIE_WATCHDOG\n}"
+    return watch % b"\n".join(lines)
+
+
 def _watching(launch: RemoteLaunch) -> list[bytes]:
     """Return what begins a launch, up to where its watchdog is there."""
-    watch = b"watch() {\napart /bin/sh -s -- \"$@\" <<'SORTIE_WATCHDOG' &\n%s\nSORTIE_WATCHDOG\n}"
     # What its last word begins with is not for its arguments: the program could read them there.
     name = assignment("N", launch.nonce)
     if launch.namespaces is None:
         watchdog = [name, *texts("stat_of", "clock", "newest", "end_tree", "lease", "watchdog")]
-        return [watch % b"\n".join(watchdog), *texts("start", "watched")]
+        return [watch_function(launch, watchdog), *texts("start", "watched")]
     watchdog = [
         name,
         *making_namespace(launch.namespaces.idle),
-        b"hold() { become_holder %s; }" % words(launch.namespaces.way.make),
         *texts("stat_of", "clock", "lives", "child_of", "lease", "namespace_watchdog"),
     ]
     reading = texts("stat_of", "child_of", "await_namespace")
-    return [watch % b"\n".join(watchdog), *reading, *texts("start", "namespaced")]
+    return [watch_function(launch, watchdog), *reading, *texts("start", "namespaced")]
 
 
 def making_namespace(idle: str) -> list[bytes]:
@@ -186,17 +201,26 @@ def inline_command(launch: RemoteLaunch, script: bytes) -> str:
     )
 
 
+def become_lines(launch: RemoteLaunch) -> list[bytes]:
+    """Return the lines that become a supervised program, whose output is where it goes already."""
+    leading = b"" if launch.namespaces is not None else b'"$setsid"'
+    return [*_exports(launch), _exec(launch, leading, '"$place/in"', _OPEN_PLACE)]
+
+
 def _become(launch: RemoteLaunch) -> bytes:
-    command = launch.command
-    exports = [_export(name, value) for name, value in command.env.items()]
-    arguments = [quoted(argument) for argument in command.argv[1:]]
-    return b"\n".join(
-        [
-            *exports,
-            b"exec 2>&6 6>&- 7>&-\nsay_started",
-            b" ".join([b"exec", _inside(launch), b'"$found"', *arguments, b"<&5 3<&- 5<&-"]),
-        ]
-    )
+    begun = b"exec 2>&6 6>&- 7>&-\nsay_started"
+    return b"\n".join([*_exports(launch), begun, _exec(launch, b"", '"$pipe/stdin"', _OPEN_PIPE)])
+
+
+def _exports(launch: RemoteLaunch) -> list[bytes]:
+    return [_export(name, value) for name, value in launch.command.env.items()]
+
+
+def _exec(launch: RemoteLaunch, leading: bytes, fifo: str, opening: str) -> bytes:
+    """Return the line that becomes the program."""
+    arguments = [quoted(argument) for argument in launch.command.argv[1:]]
+    inside = _inside(launch, fifo, opening)
+    return b" ".join([b"exec", leading, inside, b'"$found"', *arguments, b"<&5 3<&- 5<&-"])
 
 
 def _become_inline(launch: RemoteLaunch) -> bytes:
@@ -210,20 +234,23 @@ def _become_inline(launch: RemoteLaunch) -> bytes:
     line = b" ".join([*variables, os.fsencode(command.argv[0]), *arguments])
     line = b"cd -- %s && %s" % (quoted(command.cwd), line)
     if launch.namespaces is not None:
-        line = b"exec %s /bin/sh -c %s" % (_inside(launch), quoted(os.fsdecode(line)))
+        line = b"exec %s /bin/sh -c %s" % (
+            _inside(launch, '"$pipe/stdin"', _OPEN_PIPE),
+            quoted(os.fsdecode(line)),
+        )
     return b"exec 2>&6 6>&- 7>&- <&5 3<&- 5<&-\nsay_started\n%s\nexit" % line
 
 
-def _inside(launch: RemoteLaunch) -> bytes:
+def _inside(launch: RemoteLaunch, fifo: str, opening: str) -> bytes:
     """Return the words that run what follows in the launch's namespace, leading a session; none
-    where it has no namespace."""
+    where it has no namespace. ``opening`` is what opens its stdin, the word ``fifo``, in there."""
     if launch.namespaces is None:
         return b""
     entering = _entering(launch.namespaces, b'"$namespace_init"')
     inside = b"%s %s" % (entering, word(launch.namespaces.setsid))
     if launch.command.stdin is Stdin.PIPE:
         # What waits for the program has all that we have open, and would keep its stdin open.
-        return b'%s /bin/sh -c %s "$pipe/stdin"' % (inside, quoted(_OPEN_PIPE))
+        return b"%s /bin/sh -c %s %s" % (inside, quoted(opening), fifo.encode())
     return inside
 
 

@@ -18,8 +18,8 @@ from sortie.model.secrets import spellings
 from sortie.model.texts import end_of, start_of
 from sortie.resources.process_identity import started_at
 from sortie.transports import Command
-from sortie.transports.ssh.launch_scripts import RemoteLaunch
-from sortie.transports.ssh.scripts import quoted
+from sortie.transports.remote.launch_scripts import RemoteLaunch
+from sortie.transports.remote.scripts import quoted
 
 _SECRET = 6  # characters of a value that is worth to be hidden
 _STARTED = 19  # the start time, among the fields of /proc/<pid>/stat behind the program's name

@@ -1,0 +1,128 @@
+# Connects a link with a supervisor: K is the number of the attachment, at1 and at2 are how many bytes
+# of stdout and stderr have come to the daemon. A later attachment ends all earlier ones first, and what
+# is told to the watchdog counts as long as its at.K is there.
+
+attach() {
+  trap '' 13
+  mkdir -- "$place/at.$K" || refuse stale
+  note_process "at.$K/link" $$
+  for other in "$place"/at.*; do [ "${other##*.}" -le "$K" ] || refuse stale; done
+  for other in "$place"/at.*; do
+    [ "${other##*.}" != "$K" ] || continue
+    for one in "$other"/*; do end_noted "$one"; done
+    rm -rf -- "$other"
+  done
+  IFS=' ' read -r watchdog watchdog_born <"$place/watchdog"
+  watched || refuse unwatched
+  taken=0 ended=
+  while IFS=' ' read -r from to file; do
+    [ "$to" = eof ] && ended=eof || taken=$to
+  done <"$place/taken"
+  say attached "$taken" "${ended:--}"
+  say attached >&6
+  (exec 3<&- 6>&-; send 1 "$at1") &
+  note_process "at.$K/send1" $!
+  (exec 3<&- 7>&6 6>&-; send 2 "$at2") &
+  note_process "at.$K/send2" $!
+  # What came while nobody was attached, the feeder may not have heard of.
+  tell kick ''
+  while IFS=' ' read -r word x y <&3; do
+    case $word in
+      '')
+        tell lease "$K beat"
+        watched || say unwatched
+        ;;
+      armed | end | done) tell lease "$K $word" ;;
+      ack)
+        echo "$x" >"$place/acked1"
+        wake need1 room1
+        echo "$y" >"$place/acked2"
+        wake need2 room2
+        ;;
+      in) take "$x" "$y" || break ;;
+      eof)
+        [ -n "$ended" ] || echo "$x eof -" >>"$place/taken"
+        ended=eof
+        tell kick ''
+        ;;
+    esac
+    [ "$word" != done ] || break
+  done
+  for one in "$place/at.$K"/send*; do end_noted "$one"; done
+  exit 0
+}
+
+# Ends who is noted in a file, with its group where it leads one, else with its child.
+end_noted() {
+  pid=
+  { IFS=' ' read -r pid born <"$1"; } || return 0
+  while lives "$pid" "$born"; do
+    child_of "$pid"
+    kill -s KILL -- "-$pid" || kill -s KILL "$pid" $c
+    sleep 0.01
+  done
+}
+
+watched() { lives "$watchdog" "$watchdog_born"; }
+
+# take FROM LENGTH accepts a piece of stdin whole, or not at all.
+take() {
+  file=i.$1.$K
+  copied "$(dd bs="$2" count=1 iflag=fullblock 2>&1 >"$place/$file" <&3)"
+  [ "$got" = "$2" ] || return 1
+  [ "$1" = "$taken" ] || return 0
+  taken=$(($1 + $2))
+  echo "$1 $taken $file" >>"$place/taken"
+  tell kick ''
+}
+
+# send STREAM POSITION writes the stream to fd 7, from that byte on, and behind its end what became of
+# the program.
+send() {
+  n=$1 at=$2 segment= fed= exit=
+  exec 5<>"$place/bell$n"
+  for file in "$place/o$n".*; do
+    start=${file##*.}
+    [ "$start" = '*' ] || [ "$start" -gt "$at" ] || [ "$start" -lt "${segment:-0}" ] || segment=$start
+  done
+  if [ -n "$segment" ]; then
+    exec 8<"$place/o$n.$segment"
+    # The next who reads goes on behind what this one has read.
+    [ "$at" = "$segment" ] || dd bs=$((at - segment)) count=1 of=/dev/null <&8
+  fi
+  while :; do
+    echo yes >"$place/want$n"
+    total=
+    read -r total <"$place/total$n"
+    if [ "${total:-$at}" != "$at" ]; then
+      [ "$segment" = "$at" ] || [ ! -e "$place/o$n.$at" ] || { segment=$at; exec 8<"$place/o$n.$at"; }
+      copied "$(dd bs=131072 count=1 <&8 2>&1 >&7)"
+      [ "$got" != 0 ] || exit
+      at=$((at + got))
+      [ "$n" != 1 ] || say_news >&7
+      continue
+    fi
+    [ "$n" != 1 ] || say_news >&7
+    if [ -e "$place/over" ]; then
+      read -r total <"$place/end$n"
+      if [ "$total" = "$at" ]; then
+        left=
+        read -r left <"$place/left"
+        [ ! -e "$place/lapsed" ] || say lapsed >&7
+        [ ! -e "$place/unkept" ] || say unkept >&7
+        say gone "$left" >&7
+        exit
+      fi
+    fi
+    read -r x <&5
+  done
+}
+
+# Says how much of its stdin the program has been given, and how it has ended.
+say_news() {
+  new=
+  read -r new <"$place/fed"
+  [ "${new:-$fed}" = "$fed" ] || { fed=$new; say fed "$fed"; }
+  [ -n "$exit" ] || read -r exit <"$place/exit"
+  [ -z "$exit" ] || [ "$exit" = told ] || { say exit "$exit"; exit=told; }
+}

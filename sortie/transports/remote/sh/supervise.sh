@@ -1,0 +1,79 @@
+# Keeps the streams of a program, starts its watchdog, waits for the program and keeps its exit. It is
+# the parent of the program, and leads a session that no link belongs to.
+
+# spool STREAM keeps what the program writes, at most $most bytes that nobody has acknowledged.
+spool() {
+  n=$1 total=0 start=0 acked=0 kept=
+  exec 4<>"$place/room$n" 8<"$place/o$n"
+  while said=$(dd bs=65536 count=1 2>&1 >>"$place/o$n.$start" <&8) && copied "$said" && [ "$got" != 0 ]; do
+    total=$((total + got))
+    echo "$total" >"$place/total$n"
+    [ $((total - start)) -lt 65536 ] || { kept="$kept $start"; start=$total; }
+    wake "want$n" "bell$n"
+    heed_acks
+    while [ $((total - acked)) -ge "$most" ]; do
+      echo yes >"$place/need$n"
+      heed_acks
+      [ $((total - acked)) -lt "$most" ] || read -r x <&4
+      heed_acks
+      : >"$place/need$n"
+    done
+  done
+  # dd has read what it could not write.
+  [ "$got" = 0 ] || { : >"$place/unkept"; tell lease '- failed'; }
+  echo "$total" >"$place/end$n"
+  tell lease '- kept'
+}
+
+# Removes what was acknowledged, some files at a time: each ends where the next one begins.
+heed_acks() {
+  new=
+  read -r new <"$place/acked$n"
+  acked=${new:-$acked}
+  set -- $kept "$start"
+  [ $# -gt 16 ] || [ $((total - acked)) -ge "$most" ] || return 0
+  gone=
+  while [ $# -gt 1 ] && [ "$2" -le "$acked" ]; do
+    gone="$gone o$n.$1"
+    shift
+  done
+  kept=
+  while [ $# -gt 1 ]; do kept="$kept $1"; shift; done
+  [ -z "$gone" ] || (cd -- "$place" && exec rm -f -- $gone)
+}
+
+# Gives the program its stdin, piece by piece, in the order in which they were accepted.
+feed() {
+  exec 4<>"$place/kick" 5<"$place/taken" 8>"$place/in"
+  while read -r x <&4; do
+    while IFS=' ' read -r from to file <&5; do
+      [ "$to" != eof ] || exit
+      if ! cat "$place/$file" >&8; then
+        echo broken >"$place/fed"
+        wake want1 bell1
+        exit
+      fi
+      rm -f -- "$place/$file"
+      echo "$to" >"$place/fed"
+      wake want1 bell1
+    done
+  done
+}
+
+clean_up "${place%.*}" ''
+(umask 077; mkdir -- "$place") || refuse unkept
+umask=$(umask)
+umask 077
+setsid=$(command -v setsid)
+note_process supervisor $$
+refuse() { say "$@"; rm -rf -- "$place"; exit 0; }
+echo "$cookie" >"$place/run"
+: >"$place/taken"
+(cd -- "$place" && mkfifo lease kick begin in o1 o2 bell1 bell2 room1 room2) || refuse unkept
+
+# The program waits for a word, and ends where we have ended before.
+exec 8<>"$place/begin"
+(exec 3<&- 6>&- 7>&- 9>&-; become) &
+P=$!
+IFS= read -r stat <"/proc/$P/stat"
+stat_of "$P" && set -- $s && born=${20} || refuse unwatched

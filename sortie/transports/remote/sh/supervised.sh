@@ -1,0 +1,23 @@
+# Has all begin, and waits for the program.
+# Nobody may take us for somebody who lives in the directory of the program.
+cd /
+let_go() { exec 3<&- 5<&- 6>&- 7>&- 8>&- 9>&- </dev/null >/dev/null; }
+(let_go; spool 1) &
+note_process spool1 $!
+(let_go; spool 2) &
+note_process spool2 $!
+if [ -n "$fed" ]; then
+  (let_go; feed) &
+  note_process feeder $!
+fi
+say root "$P" "${boot:--}" "$stat"
+echo "go ${namespace_init-}" >&8
+say started "$marker"
+echo up >&9
+let_go
+wait "$P"
+echo $? >"$place/exit"
+wake want1 bell1
+tell lease '- exited'
+IFS=' ' read -r watchdog born <"$place/watchdog"
+while [ ! -e "$place/over" ] && lives "$watchdog" "$born"; do sleep 0.2; done

@@ -1,0 +1,133 @@
+"""Writes the scripts that run a program behind a supervisor, which outlives the link to its host."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from sortie.transports import Stdin
+from sortie.transports.remote.launch_scripts import (
+    RemoteLaunch,
+    become_lines,
+    given_to_launch,
+    making_namespace,
+    watch_function,
+)
+from sortie.transports.remote.scripts import (
+    assignment,
+    assignments,
+    block,
+    text,
+    texts,
+    word,
+)
+
+KEPT = 8 << 20
+"""Bytes of each stream that a host keeps for a link that is down; then the program waits."""
+
+_LIVING = ("stat_of", "lives", "child_of")
+
+
+class SupervisedLaunch(Struct, frozen=True, kw_only=True):
+    """A launch whose program lives for ``reattach`` seconds without a link.
+
+    The lease of ``launch`` holds until the program has started. ``kept`` is how many bytes of each
+    stream wait at most for being acknowledged.
+    """
+
+    launch: RemoteLaunch
+    reattach: float
+    kept: int = KEPT
+
+    @property
+    def id(self) -> str:
+        """What the supervisor's directory on the host is called after."""
+        return hashlib.sha256(f"place {self.launch.nonce}".encode()).hexdigest()[:32]
+
+
+def opening_script(supervised: SupervisedLaunch) -> bytes:
+    """Return the script that begins a supervisor, and is its first attachment."""
+    nonce = supervised.launch.nonce
+    return _attachment(supervised, nonce, 1, (0, 0), "start_supervisor")
+
+
+def attaching_script(
+    supervised: SupervisedLaunch, nonce: str, number: int, positions: tuple[int, int]
+) -> bytes:
+    """Return the script of a further attachment: how many bytes of stdout and of stderr are known,
+    and a number that is larger than all before."""
+    return _attachment(supervised, nonce, number, positions, "resume")
+
+
+def _attachment(
+    supervised: SupervisedLaunch, nonce: str, number: int, positions: tuple[int, int], first: str
+) -> bytes:
+    given = {
+        "nonce": nonce,
+        "id": supervised.id,
+        "K": str(number),
+        "at1": str(positions[0]),
+        "at2": str(positions[1]),
+    }
+    return block(*assignments(given), *texts(*_LIVING, "place", "attach", first))
+
+
+def supervisor_script(supervised: SupervisedLaunch) -> bytes:
+    """Return the script that becomes the supervisor, and the parent of the program."""
+    launch = supervised.launch
+    piped = launch.command.stdin is Stdin.PIPE
+    given = {
+        **given_to_launch(launch),
+        "piped": "",  # the stdin is the supervisor's
+        "fed": "yes" if piped else "",
+        "id": supervised.id,
+        "most": str(supervised.kept),
+        "setsid": "",
+    }
+    lease = f"{supervised.reattach:g}"
+    prelude = assignments({"N": launch.nonce, "id": supervised.id, "R": lease})
+    if launch.namespaces is None:
+        watchdog = [*texts(*_LIVING, "clock", "newest", "end_tree", "supervised_lease", "watchdog")]
+        reading, watched = [], "supervised_watched"
+    else:
+        watchdog = [
+            *making_namespace(launch.namespaces.idle),
+            *texts(*_LIVING, "clock", "supervised_lease", "namespace_watchdog"),
+        ]
+        reading, watched = texts("await_namespace"), "supervised_namespaced"
+    return block(
+        *assignments(given),
+        b"unset search" if "search" not in given else b"",
+        assignment("ELF", "\x7fELF"),
+        *texts("find_program", *_LIVING, "clean_up"),
+        watch_function(launch, [*prelude, *watchdog]),
+        *reading,
+        text("start"),
+        text("place"),
+        b"become() {\n%s\n}" % _becoming(launch, piped=piped),
+        *texts("supervise", watched, "supervised"),
+    )
+
+
+def _becoming(launch: RemoteLaunch, *, piped: bool) -> bytes:
+    """Return what becomes the program, in a process of its own."""
+    lines = [text("await_begin")]
+    if launch.namespaces is None:
+        lines += [b'[ -z "$marker" ] || mark "$marker"']
+        lines += [b'exec 5<"$place/in"'] if piped else []
+    return b"\n".join(
+        [*lines, b'exec >"$place/o1" 2>"$place/o2" 4>&-', text("go_on"), *become_lines(launch)]
+    )
+
+
+def ending_body(cookies: Iterable[str]) -> list[bytes]:
+    """Return the question that ends the supervisors of runs, and removes their files and those of
+    supervisors that are no more; yes says which pids were ended."""
+    said = " ".join(cookies)
+    return [
+        *texts(*_LIVING, "clean_up"),
+        b'clean_up "${TMPDIR:-/tmp}/sortie-run" %s' % word(said),
+        b'whole yes "$was"',
+    ]
