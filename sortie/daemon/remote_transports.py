@@ -16,8 +16,8 @@ from sortie.model import RunId
 from sortie.telemetry import Publish, facts
 from sortie.transports import Transport
 from sortie.transports.host_health import HostHealth, MonitoredTransport
-from sortie.transports.ssh.connection_pool import ConnectionPool
 from sortie.transports.remote.launch import Bounds
+from sortie.transports.ssh.connection_pool import ConnectionPool
 from sortie.transports.ssh.root_locks import RootLocks
 from sortie.transports.ssh.settings import SshSettings
 from sortie.transports.ssh.transport import SshTransport, new_nonce

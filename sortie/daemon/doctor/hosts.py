@@ -23,9 +23,9 @@ from sortie.daemon.doctor.repository import REMOTE_REMEDY, RepositoryLook
 from sortie.daemon.remote_transports import ssh_settings
 from sortie.model import AgentError, HostError, HostTrouble, TransportError
 from sortie.model.checks import Check, CheckResult, failed, passed, warned
+from sortie.transports.remote.launch import Bounds
 from sortie.transports.ssh.asyncio_thread import AsyncioThread, open_asyncio_thread
 from sortie.transports.ssh.connection_pool import ConnectionPool
-from sortie.transports.remote.launch import Bounds
 from sortie.transports.ssh.settings import SshSettings
 from sortie.transports.ssh.transport import SshTransport
 

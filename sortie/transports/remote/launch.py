@@ -33,17 +33,20 @@ _TROUBLES = {
     "stdin": "its stdin could not be stored; look at the space in TMPDIR",
     "unpiped": "no FIFO for its stdin could be made; look at TMPDIR and for mkfifo",
     "unwatched": "no watchdog could be started; look at the limit of processes",
+    "unkept": "no place for its output could be made; look at the space in TMPDIR",
 }
 
 
 class Bounds(Struct, frozen=True, kw_only=True):
     """Seconds: until the host's shell answers, then until the program has started, between our
-    signs of life, and without them."""
+    signs of life, and without them; and for which a program lives without a link, 0 where it does
+    not."""
 
     handshake: float = 5.0
     start: float = 30.0
     beat: float = 10.0
     lease: float = LEASE
+    reattach: float = 0.0
 
 
 class RootProcess(Struct, frozen=True, kw_only=True):
@@ -145,6 +148,12 @@ def refusal(host: str, command: Command, word: str, reason: str) -> TransportErr
         return NoRoomForNamespace(
             f"{attempt}: no PID namespace could be made ({reason}); look at user.max_pid_namespaces"
             " and at the limit of processes there"
+        )
+    if word == "unsupervised":
+        return HostError(
+            HostTrouble.UNREACHABLE,
+            f"{attempt}: {reason}, which worker.ssh_reattach needs; install it there, or set"
+            " worker.ssh_reattach to false",
         )
     if word in _TROUBLES:  # whatever it is to start
         return HostError(HostTrouble.UNREACHABLE, f"{attempt}: {_TROUBLES[word]}")

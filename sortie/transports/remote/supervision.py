@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 
+from sortie.transports.remote.launch_scripts import RemoteLaunch
 from sortie.transports.remote.protocol import Item, MessageParser, ScriptOutput, numbers_in
 from sortie.transports.remote.supervisor_scripts import (
     SupervisedLaunch,
@@ -19,7 +20,8 @@ from sortie.transports.remote.supervisor_scripts import (
 )
 
 ARMED = b"armed\n"
-"""Said once the program has started: from now on it lives without a link."""
+"""What an attachment waits for before it sends anything: from now on the program lives without a
+link."""
 
 END = b"end\n"
 """Ends the program with its tree."""
@@ -68,7 +70,7 @@ class Supervision:
     ``exit`` is its status as a shell tells it, above 128 for a signal. ``gone`` is None until its
     tree has ended and all output was taken, and then the pids that stay. ``unkept`` tells that its
     output could not be kept on the host, ``lapsed`` that nobody had come for too long, and
-    ``unwatched`` that who watches over it was killed.
+    ``unwatched`` that who watches over it is no more.
     """
 
     def __init__(self, supervised: SupervisedLaunch) -> None:
@@ -90,6 +92,21 @@ class Supervision:
         self._sent = 0
         self._given = 0
         self._stdin_closed = False
+
+    @property
+    def launch(self) -> RemoteLaunch:
+        """The launch of the program."""
+        return self._supervised.launch
+
+    @property
+    def id(self) -> str:
+        """What its supervisor is known by on the host."""
+        return self._supervised.id
+
+    @property
+    def reattach(self) -> float:
+        """Seconds for which it lives without a link."""
+        return self._supervised.reattach
 
     def opening(self) -> bytes:
         """Return what begins the supervisor, for the first shell on the host."""
@@ -128,7 +145,7 @@ class Supervision:
         match name:
             case "attached":
                 self.attached = True
-                return self._repeat(rest)
+                return ARMED + self._repeat(rest)
             case "fed":
                 self._note_fed(rest)
             case "exit":
@@ -137,7 +154,7 @@ class Supervision:
                 self.lapsed = True
             case "unkept":
                 self.unkept = True
-            case "unwatched":
+            case "unwatched" | "absent":
                 self.unwatched = True
             case "gone":
                 self._left = numbers_in(rest)

@@ -1,4 +1,4 @@
-"""Writes the scripts that run a program behind a supervisor, which outlives the link to its host."""
+"""Writes the scripts that run a program behind a supervisor, which outlives the link to it."""
 
 from __future__ import annotations
 

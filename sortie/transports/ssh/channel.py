@@ -16,9 +16,9 @@ import asyncssh
 import trio
 
 from sortie.model import HostError
+from sortie.transports.remote.protocol import Item, ScriptOutput
 from sortie.transports.ssh.asyncio_thread import AsyncioThread
 from sortie.transports.ssh.errors import loss
-from sortie.transports.remote.protocol import Item, ScriptOutput
 
 # Bytes that may wait for trio in one channel; as much again may be on its way (asyncssh's window).
 PAUSE_ABOVE = 256 * 1024

@@ -19,11 +19,11 @@ from functools import partial
 import trio
 
 from sortie.model import HostError, HostTrouble
+from sortie.transports.remote.protocol import ScriptOutput
 from sortie.transports.ssh.asyncio_thread import AsyncioThread, AsyncioThreadGone
 from sortie.transports.ssh.channel import Channel
 from sortie.transports.ssh.connection import HostConnection, SessionsFull
 from sortie.transports.ssh.login_limit import LoginLimit
-from sortie.transports.remote.protocol import ScriptOutput
 from sortie.transports.ssh.remote_script import RemoteScript
 from sortie.transports.ssh.route import find_hops
 from sortie.transports.ssh.settings import SshSettings

@@ -32,10 +32,10 @@ from sortie.transports.remote.launch_scripts import RemoteLaunch
 from sortie.transports.remote.namespaces import NamespaceInit
 from sortie.transports.remote.protocol import GO, HERE, numbers_in
 from sortie.transports.remote.questions import finish_body, namespaces_body
+from sortie.transports.remote.unconfirmed_runs import Remains
 from sortie.transports.ssh.remote_script import RemoteScript
 from sortie.transports.ssh.shell import Question, Shell
 from sortie.transports.ssh.stdin import RemoteStdin, open_stdin
-from sortie.transports.remote.unconfirmed_runs import Remains
 
 FINISH_BOUND = 15.0
 """Seconds for ending a tree over another channel, where its watchdog does not do it."""
@@ -217,8 +217,12 @@ class SshProcess:
         found = await self._script.next()
         if found is None:
             raise self._no_start()
-        self._note(found[1])
-        name, _, rest = found[1].partition(" ")
+        return self._heard(expected, found[1])
+
+    def _heard(self, expected: str, message: str) -> str:
+        """Note a message, which has to be this one; return what follows it."""
+        self._note(message)
+        name, _, rest = message.partition(" ")
         if name != expected:
             said = struck(os.fsencode(rest), self._launch.command).decode("utf-8", "replace")
             raise refusal(self._host, self._launch.command, name, said)
@@ -232,7 +236,7 @@ class SshProcess:
     def _note(self, message: str) -> None:
         name, _, rest = message.partition(" ")
         match name:
-            case "here":
+            case "here" | "root":
                 with suppress(ValueError, OverflowError):
                     self._root = root_process_of(rest)
             case "started":
@@ -241,7 +245,7 @@ class SshProcess:
                 init, _, born = rest.partition(" ")
                 with suppress(ValueError, OverflowError):
                     self._init = NamespaceInit(pid=int(init), ticks=int(born))
-            case "send" | "stored" | "pipe":
+            case "send" | "stored" | "pipe" | "attached":
                 pass
             case _:
                 self._refused = True

@@ -15,8 +15,8 @@ from sortie.transports import COOKIE
 from sortie.transports.rank import FIRST
 from sortie.transports.remote.launch import nonsense
 from sortie.transports.remote.protocol import numbers_in
-from sortie.transports.ssh.remote_script import RemoteScript
 from sortie.transports.remote.scripts import processes_script
+from sortie.transports.ssh.remote_script import RemoteScript
 from sortie.transports.ssh.shell import Shell
 
 _SPEAKABLE = re.compile(r"[A-Za-z0-9._-]+", re.ASCII)

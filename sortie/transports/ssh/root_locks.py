@@ -15,10 +15,10 @@ import trio
 from sortie.model import HostError, HostTrouble
 from sortie.model.texts import start_of
 from sortie.transports.rank import FIRST
+from sortie.transports.remote.launch import HOST_REASON_LIMIT, Bounds, nonsense
 from sortie.transports.ssh.channel import Channel
 from sortie.transports.ssh.connection_pool import ConnectionPool
 from sortie.transports.ssh.filesystem import holding_script
-from sortie.transports.remote.launch import HOST_REASON_LIMIT, Bounds, nonsense
 from sortie.transports.ssh.remote_script import RemoteScript
 from sortie.transports.ssh.shell import ANSWER_BOUND, Shell
 

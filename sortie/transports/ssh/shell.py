@@ -15,13 +15,13 @@ from msgspec import Struct
 
 from sortie.model import HostError, HostTrouble, TransportError
 from sortie.model.texts import start_of
+from sortie.transports.remote.launch import HOST_REASON_LIMIT, silent_shell
+from sortie.transports.remote.protocol import ScriptOutput
+from sortie.transports.remote.scripts import LEAVE, SHELL, question_script, shell_script
 from sortie.transports.ssh.channel import Channel
 from sortie.transports.ssh.connection_pool import ConnectionPool
-from sortie.transports.remote.launch import HOST_REASON_LIMIT, silent_shell
 from sortie.transports.ssh.login_limit import CROWDED
-from sortie.transports.remote.protocol import ScriptOutput
 from sortie.transports.ssh.remote_script import REPLY_LIMIT, RemoteScript
-from sortie.transports.remote.scripts import LEAVE, SHELL, question_script, shell_script
 
 ANSWER_BOUND = 60.0
 """Seconds in which a question is answered, where the caller gives no other bound."""

@@ -13,8 +13,8 @@ from functools import partial
 
 import trio
 
-from sortie.transports.ssh.channel import Channel
 from sortie.transports.remote.launch_scripts import RemoteLaunch, stdin_script
+from sortie.transports.ssh.channel import Channel
 from sortie.transports.ssh.shell import Shell
 
 

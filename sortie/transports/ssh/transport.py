@@ -28,8 +28,6 @@ from sortie.model import (
 )
 from sortie.transports import Command, Process, Script
 from sortie.transports.reaper import KILL_BOUND
-from sortie.transports.ssh.connection_pool import ConnectionPool
-from sortie.transports.ssh.filesystem import RemoteFiles
 from sortie.transports.remote.launch import Bounds, NoRoomForNamespace
 from sortie.transports.remote.launch_scripts import (
     RemoteLaunch,
@@ -37,16 +35,21 @@ from sortie.transports.remote.launch_scripts import (
     inline_command,
     launch_script,
 )
-from sortie.transports.ssh.namespace_probe import NamespaceProbe
 from sortie.transports.remote.namespaces import Namespaces
-from sortie.transports.ssh.process import FINISH_BOUND, SshProcess
-from sortie.transports.ssh.process_table import open_process_table
 from sortie.transports.remote.protocol import LaunchOutput, numbers_in
 from sortie.transports.remote.questions import clearing_body, namespaces_body, script_body
-from sortie.transports.ssh.reaper import sweep
 from sortie.transports.remote.scripts import SHELL
-from sortie.transports.ssh.shell import Question, Shell
+from sortie.transports.remote.supervision import Supervision
+from sortie.transports.remote.supervisor_scripts import KEPT, SupervisedLaunch, ending_body
 from sortie.transports.remote.unconfirmed_runs import Remains, UnconfirmedRuns
+from sortie.transports.ssh.connection_pool import ConnectionPool
+from sortie.transports.ssh.filesystem import RemoteFiles
+from sortie.transports.ssh.namespace_probe import NamespaceProbe
+from sortie.transports.ssh.process import FINISH_BOUND, SshProcess
+from sortie.transports.ssh.process_table import open_process_table
+from sortie.transports.ssh.reaper import sweep
+from sortie.transports.ssh.shell import Question, Shell
+from sortie.transports.ssh.supervised_process import Links, SupervisedProcess
 
 Delivery = Literal["stdin", "inline"]
 
@@ -77,7 +80,8 @@ class SshTransport:
     With ``delivery`` inline, a command's variables stand in the remote command line, and its
     first argument is a piece of shell that is neither resolved nor quoted. ``notice`` is told what
     the host's operator should know of, though it works, and ``isolated`` what ends the processes of
-    its runs.
+    its runs. ``links`` is told of links that programs have outlived, which
+    keep ``kept`` bytes of each stream there.
     """
 
     def __init__(
@@ -91,6 +95,8 @@ class SshTransport:
         notice: Callable[[str], object] | None = None,
         isolation: Isolation = Isolation.NONE,
         isolated: Callable[[str], object] | None = None,
+        links: Links | None = None,
+        kept: int = KEPT,
     ) -> None:
         self._host = host
         self._pool = pool
@@ -101,6 +107,8 @@ class SshTransport:
         self._isolation = isolation
         self._probe = NamespaceProbe(self._shell, lambda: pool.generation, isolated)
         self._unconfirmed = UnconfirmedRuns()
+        self._links = links or Links(new_nonce=new_nonce)
+        self._kept = kept
         self.files = RemoteFiles(self._shell)
         self._hurry = trio.Event()
 
@@ -170,19 +178,34 @@ class SshTransport:
             inline=self._inline,
             namespaces=namespaces,
         )
+        async with _under_way(launch.marker), AsyncExitStack() as stack:
+            process = await self._prepared(launch, stack)
+            async with self._left(launch.cookie, process):
+                await process.start(self._bounds)
+                yield process
+
+    async def _prepared(self, launch: RemoteLaunch, stack: AsyncExitStack) -> SshProcess:
+        """Begin the script of a launch; it ends with the stack. Raises HostError."""
+        attempt = f"start {launch.command.argv[0][:80]}"
+        if self._bounds.reattach and not self._inline:
+            supervised = SupervisedLaunch(
+                launch=launch, reattach=self._bounds.reattach, kept=self._kept
+            )
+            supervision = Supervision(supervised)
+            script = await self._shell.begin(
+                attempt, launch.nonce, supervision.opening(), parser=supervision.parser()
+            )
+            stack.callback(script.channel.abort)
+            return SupervisedProcess(
+                self._shell, supervision, script, self._hurry, stack, self._links
+            )
         line, text = SHELL, launch_script(launch)
         if self._inline:
             line, text = inline_command(launch, text), b""
         parser = LaunchOutput(launch.nonce)
-        async with _under_way(launch.marker), AsyncExitStack() as stack:
-            script = await self._shell.begin(
-                f"start {command.argv[0][:80]}", launch.nonce, text, command=line, parser=parser
-            )
-            stack.callback(script.channel.abort)
-            process = SshProcess(self._shell, launch, script, self._hurry, stack)
-            async with self._left(launch.cookie, process):
-                await process.start(self._bounds)
-                yield process
+        script = await self._shell.begin(attempt, launch.nonce, text, command=line, parser=parser)
+        stack.callback(script.channel.abort)
+        return SshProcess(self._shell, launch, script, self._hurry, stack)
 
     @asynccontextmanager
     async def _left(self, run_id: str, process: SshProcess) -> AsyncIterator[None]:
@@ -223,8 +246,15 @@ class SshTransport:
                 ended += await sweep(
                     self._host, table, searched, roots or {}, grace=grace, hurry=self._hurry
                 )
+        if run_ids:
+            await self._end_supervisors(run_ids)
         self._unconfirmed.discard(run_ids)
         return ended
+
+    async def _end_supervisors(self, run_ids: Collection[RunId]) -> None:
+        """End what kept the streams of runs, and remove its files."""
+        body = ending_body(run_ids)
+        await self._shell.ask(Question(attempt="end supervisors", body=body, bound=FINISH_BOUND))
 
     async def _end_namespaces(self, remains: Sequence[Remains], grace: float) -> int:
         """End what is left of programs with namespaces; return how many processes it were, as far

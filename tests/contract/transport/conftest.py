@@ -12,6 +12,7 @@ import pytest
 from sortie.config.settings import Isolation
 from sortie.model import LOCAL, RunId
 from sortie.transports import Transport
+from sortie.transports.remote.launch import Bounds
 from sortie.transports.ssh.asyncio_thread import open_asyncio_thread
 from sortie.transports.ssh.connection_pool import ConnectionPool
 from sortie.transports.ssh.transport import SshTransport
@@ -23,14 +24,23 @@ from tests.transports.leftovers import foreign_children, holders
 from tests.transports.sandboxes import BUBBLEWRAP, bubblewrap, requires_bubblewrap
 from tests.transports.ssh.sshd import Keys, Sshd, requires_sshd, sshd_running
 
-_ISOLATION = {"ssh": Isolation.NONE, "ssh-pid-namespace": Isolation.PID_NAMESPACE}
+_ISOLATION = {
+    "ssh": Isolation.NONE,
+    "ssh-pid-namespace": Isolation.PID_NAMESPACE,
+    "ssh-reattach": Isolation.NONE,
+    "ssh-reattach-pid-namespace": Isolation.PID_NAMESPACE,
+}
 _ENDING = frozenset({"test_ending", "test_clearing", "test_lifetimes"})
 """Modules whose tests are of how processes end, which is what all ways differ in."""
 _IN_CONTAINERS = "container"
 """The way of programs that start in a container of this machine; files and scripts are outside."""
 _PROCESSES = frozenset({"test_processes", "test_stdin"})
 """Modules whose tests start processes and talk to them, behind an init of their own or not."""
-_ALIKE = frozenset({"cgroups", "ssh-pid-namespace"})
+_KEPT = 256 * 1024
+"""Bytes that a host keeps: little, as tests look at what a program can write unread."""
+_REATTACH = frozenset({"ssh-reattach", "ssh-reattach-pid-namespace"})
+"""The ways in which a supervisor keeps the streams of a program, and ends it."""
+_ALIKE = frozenset({"cgroups", "ssh-pid-namespace", "ssh-reattach-pid-namespace"})
 """Ways that start processes as others do, and only end them otherwise."""
 _OWN_INIT = frozenset({"namespaces"})
 """The way that starts processes in another manner, which scripts and files do not notice; what is
@@ -80,7 +90,7 @@ def _spared(module: ModuleType) -> frozenset[str]:
     name = _name_of(module)
     if name in _ENDING:
         return frozenset()
-    return _ALIKE if name in _PROCESSES else _ALIKE | _OWN_INIT | {BUBBLEWRAP}
+    return _ALIKE if name in _PROCESSES else _ALIKE | _OWN_INIT | _REATTACH | {BUBBLEWRAP}
 
 
 @pytest.fixture
@@ -105,7 +115,13 @@ async def transport(remote: tuple[str, Sshd | None], tmp_path: Path) -> AsyncIte
     async with open_asyncio_thread() as thread:
         connections = ConnectionPool(sshd.host, sshd.settings, thread)
         try:
-            yield SshTransport(sshd.host, connections, isolation=_ISOLATION[way])
+            yield SshTransport(
+                sshd.host,
+                connections,
+                isolation=_ISOLATION[way],
+                bounds=Bounds(reattach=30.0 if way in _REATTACH else 0.0),
+                kept=_KEPT,
+            )
         finally:
             await connections.aclose()
 

@@ -17,7 +17,7 @@ from sortie.transports import Command, Stdin
 from sortie.transports.remote.launch_scripts import RemoteLaunch
 from sortie.transports.remote.namespaces import Namespaces
 from sortie.transports.remote.protocol import GO
-from sortie.transports.remote.supervision import ARMED, DONE, Supervision
+from sortie.transports.remote.supervision import DONE, Supervision
 from sortie.transports.remote.supervisor_scripts import SupervisedLaunch
 
 MARK = "SORTIE_TEST_LINK"
@@ -28,9 +28,11 @@ class LinkCut(Exception):
 
 
 class Link:
-    """One link: a shell on this machine; ``cut_after`` is how many bytes of both ways it carries."""
+    """A shell on this machine; ``cut_after`` is how many bytes of both ways it carries."""
 
-    def __init__(self, process: trio.Process, supervision: Supervision, cut_after: int | None) -> None:
+    def __init__(
+        self, process: trio.Process, supervision: Supervision, cut_after: int | None
+    ) -> None:
         self.process = process
         self.messages: list[str] = []
         self._supervision = supervision
@@ -181,7 +183,6 @@ class Program:
             await self.heard("stored")
         await link.write(GO if self.launch.stdin else b"")
         await self.heard("attached")
-        await link.write(ARMED)
 
     async def reattach(self, nursery: trio.Nursery, cut_after: int | None = None) -> str:
         """Attach a new link; return what is said, ``over`` where the link is cut before."""

@@ -20,11 +20,11 @@ import asyncssh
 import psutil
 import trio
 
+from sortie.transports.remote.protocol import ScriptOutput
 from sortie.transports.ssh.asyncio_thread import AsyncioThread
 from sortie.transports.ssh.channel import Channel
 from sortie.transports.ssh.connection_pool import ConnectionPool
 from sortie.transports.ssh.login_limit import LoginLimit
-from sortie.transports.remote.protocol import ScriptOutput
 from sortie.transports.ssh.remote_script import RemoteScript
 
 _MARK = "SORTIE_TEST_LOGIN"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 
+from sortie.transports.remote.protocol import Item, ScriptOutput
 from sortie.transports.ssh.channel import Channel
 from sortie.transports.ssh.connection_pool import ConnectionPool
-from sortie.transports.remote.protocol import Item, ScriptOutput
 
 
 class RawOutput(ScriptOutput):

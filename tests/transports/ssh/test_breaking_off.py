@@ -15,11 +15,11 @@ from msgspec.structs import replace
 
 from sortie.model import RunId
 from sortie.transports import Command
+from sortie.transports.remote.launch import Bounds
+from sortie.transports.remote.protocol import Item, LaunchOutput, ScriptOutput
 from sortie.transports.ssh.asyncio_thread import AsyncioThread
 from sortie.transports.ssh.channel import Channel
 from sortie.transports.ssh.connection_pool import ConnectionPool
-from sortie.transports.remote.launch import Bounds
-from sortie.transports.remote.protocol import Item, LaunchOutput, ScriptOutput
 from sortie.transports.ssh.transport import SshTransport
 from tests.transports.leftovers import holders
 from tests.transports.ssh.pipes import Logins

@@ -14,8 +14,8 @@ import trio
 
 from sortie.model import TEXT_LIMIT, RunId, TransportError
 from sortie.transports import Command
-from sortie.transports.ssh import process_table, remote_script
 from sortie.transports.remote.launch import Bounds
+from sortie.transports.ssh import process_table, remote_script
 from sortie.transports.ssh.transport import SshTransport
 from tests.transports.ssh.pipes import Logins
 

@@ -19,12 +19,12 @@ from msgspec.structs import replace
 
 from sortie.model import HostError, HostTrouble, RunId, TransportError
 from sortie.transports import Command, Process
+from sortie.transports.remote.launch import Bounds
+from sortie.transports.remote.protocol import ScriptOutput
 from sortie.transports.ssh import connection_pool as pool_module
 from sortie.transports.ssh import process as process_module
 from sortie.transports.ssh.asyncio_thread import AsyncioThread
 from sortie.transports.ssh.connection_pool import ConnectionPool
-from sortie.transports.remote.launch import Bounds
-from sortie.transports.remote.protocol import ScriptOutput
 from sortie.transports.ssh.transport import SshTransport
 from tests.transports.leftovers import is_alive
 from tests.transports.ssh.pipes import Logins, PipeChannel

@@ -13,12 +13,12 @@ import pytest
 import trio
 
 from sortie.model import HostError, TransportError
+from sortie.transports.remote.protocol import ScriptOutput
 from sortie.transports.ssh import connection_pool as pool_module
 from sortie.transports.ssh import shell as shell_module
 from sortie.transports.ssh.asyncio_thread import AsyncioThread
 from sortie.transports.ssh.channel import Channel
 from sortie.transports.ssh.connection_pool import ConnectionPool
-from sortie.transports.remote.protocol import ScriptOutput
 from sortie.transports.ssh.shell import Question, Shell
 from sortie.transports.ssh.transport import SshTransport, new_nonce
 from tests.transports.ssh.raw import output, running

@@ -11,10 +11,10 @@ import trio.testing
 
 from sortie.model import HostError, HostTrouble, RunId
 from sortie.transports.rank import FIRST, ranked
+from sortie.transports.remote.launch import Bounds
 from sortie.transports.ssh import login_limit
 from sortie.transports.ssh.asyncio_thread import AsyncioThread
 from sortie.transports.ssh.connection_pool import ConnectionPool
-from sortie.transports.remote.launch import Bounds
 from sortie.transports.ssh.login_limit import LOGINS_AT_ONCE, PLACE_BOUND, LoginLimit
 from sortie.transports.ssh.transport import SshTransport
 from tests.contract.transport.launching import Launch, everything

@@ -18,9 +18,9 @@ import trio.testing
 
 from sortie.model import HostError, HostTrouble, ProgramNotFound, RunId, TransportError
 from sortie.transports import Command, Process, Stdin
+from sortie.transports.remote.launch import Bounds
 from sortie.transports.ssh.asyncio_thread import AsyncioThread
 from sortie.transports.ssh.connection_pool import ConnectionPool
-from sortie.transports.remote.launch import Bounds
 from sortie.transports.ssh.transport import SshTransport
 from tests.transports.leftovers import holders, is_alive
 from tests.transports.ssh.pipes import Logins

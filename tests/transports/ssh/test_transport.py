@@ -14,9 +14,9 @@ import trio
 
 from sortie.model import HostError, HostTrouble, RunId
 from sortie.transports import Command, Exit
+from sortie.transports.remote.launch import Bounds
 from sortie.transports.ssh.asyncio_thread import AsyncioThread
 from sortie.transports.ssh.connection_pool import ConnectionPool
-from sortie.transports.remote.launch import Bounds
 from sortie.transports.ssh.transport import SshTransport
 from tests.transports.leftovers import holders, is_alive
 from tests.transports.ssh.sshd import Sshd, requires_sshd

@@ -20,6 +20,9 @@ attach() {
   done <"$place/taken"
   say attached "$taken" "${ended:--}"
   say attached >&6
+  # What is sent before the daemon has understood this could be taken for what a login prints.
+  IFS=' ' read -r word x <&3 && [ "$word" = armed ] || exit 0
+  tell lease "$K armed"
   (exec 3<&- 6>&-; send 1 "$at1") &
   note_process "at.$K/send1" $!
   (exec 3<&- 7>&6 6>&-; send 2 "$at2") &
@@ -32,7 +35,7 @@ attach() {
         tell lease "$K beat"
         watched || say unwatched
         ;;
-      armed | end | done) tell lease "$K $word" ;;
+      end | done) tell lease "$K $word" ;;
       ack)
         echo "$x" >"$place/acked1"
         wake need1 room1

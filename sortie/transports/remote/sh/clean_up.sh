@@ -1,23 +1,29 @@
-# clean_up PLACES COOKIES removes what is left of supervisors that are no more, and ends those of the runs
-# with these cookies, whose files it removes, too. Leaves in was the pids that it has ended.
+# clean_up PLACES NAMES removes what is left of supervisors that are no more, and ends those with these
+# ids, or of the runs with these cookies, whose files it removes, too. Leaves in was the pids that it has
+# ended.
 clean_up() {
   was=
   for d in "$1".*; do
     [ -d "$d" ] && [ ! -L "$d" ] && [ -O "$d" ] || continue
-    run= there=
-    read -r run <"$d/run"
-    case " $2 " in *" ${run:--} "*) of=yes ;; *) of= ;; esac
-    # The watchdog last: it would bring the program to an end that nobody hears of.
-    for name in "$d"/at.*/* "$d/feeder" "$d/spool1" "$d/spool2" "$d/supervisor" "$d/watchdog"; do
-      p=
-      { IFS=' ' read -r p b <"$name"; } && lives "$p" "$b" || continue
-      there="$there $p"
-      [ -z "$of" ] || { child_of "$p"; kill -s KILL "$p" $c; }
-    done
-    [ -z "$there" ] || [ -n "$of" ] || continue
-    was="$was$there"
-    # Who has made it, and has not said yet who it is.
+    # Who has made it a moment ago, and has not said yet who it is.
     [ -e "$d/supervisor" ] || continue
+    own= run=
+    IFS=' ' read -r own run <"$d/run"
+    case " $2 " in
+      *" ${own:--} "* | *" ${run:--} "*) ;;
+      *) ! is_noted "$d/supervisor" && ! is_noted "$d/watchdog" || continue ;;
+    esac
+    # The watchdog would bring the program to an end that nobody hears of.
+    for noted in "$d/watchdog" "$d/supervisor" "$d"/at.*/* "$d/feeder" "$d/spool1" "$d/spool2"; do
+      is_noted "$noted" || continue
+      was="$was $p"
+      child_of "$p"
+      kill -s KILL "$p" $c
+    done
+    # Who reads a line for the watchdog.
+    echo '- end' 1<>"$d/lease"
     rm -rf -- "$d"
   done
 }
+
+is_noted() { p=; { IFS=' ' read -r p b <"$1"; } && lives "$p" "$b"; }

@@ -67,7 +67,7 @@ umask 077
 setsid=$(command -v setsid)
 note_process supervisor $$
 refuse() { say "$@"; rm -rf -- "$place"; exit 0; }
-echo "$cookie" >"$place/run"
+echo "$id $cookie" >"$place/run"
 : >"$place/taken"
 (cd -- "$place" && mkfifo lease kick begin in o1 o2 bell1 bell2 room1 room2) || refuse unkept
 
