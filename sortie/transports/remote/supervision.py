@@ -134,7 +134,7 @@ class Supervision:
     def take(self, stream: int, chunk: bytes) -> bytes:
         """Count output that is held here now; return what to write."""
         self._taken[stream] += len(chunk)
-        if self._taken[stream] - self._acked[stream] < _ACK_EVERY:
+        if self._taken[stream] - self._acked[stream] < min(_ACK_EVERY, self._supervised.kept // 4):
             return b""
         self._acked = dict(self._taken)
         return b"ack %d %d\n" % (self._taken[1], self._taken[2])

@@ -122,12 +122,15 @@ def _becoming(launch: RemoteLaunch, *, piped: bool) -> bytes:
     )
 
 
-def ending_body(cookies: Iterable[str]) -> list[bytes]:
-    """Return the question that ends the supervisors of runs, and removes their files and those of
-    supervisors that are no more; yes says which pids were ended."""
-    said = " ".join(cookies)
+def ending_body(names: Iterable[str], spared: Iterable[str] = ()) -> list[bytes]:
+    """Return the question that ends supervisors, named by their ids or the cookies of their runs, and
+    removes their files and those of supervisors that are no more; yes says which pids were ended.
+
+    Those with ``spared`` ids are left alone.
+    """
+    given = (word(" ".join(words)) for words in (names, spared))
     return [
         *texts(*_LIVING, "clean_up"),
-        b'clean_up "${TMPDIR:-/tmp}/sortie-run" %s' % word(said),
+        b'clean_up "${TMPDIR:-/tmp}/sortie-run" %s %s' % tuple(given),
         b'whole yes "$was"',
     ]

@@ -109,6 +109,7 @@ class SshTransport:
         self._unconfirmed = UnconfirmedRuns()
         self._links = links or Links(new_nonce=new_nonce)
         self._kept = kept
+        self._supervised: set[str] = set()  # the ids of programs under way
         self.files = RemoteFiles(self._shell)
         self._hurry = trio.Event()
 
@@ -192,6 +193,8 @@ class SshTransport:
                 launch=launch, reattach=self._bounds.reattach, kept=self._kept
             )
             supervision = Supervision(supervised)
+            self._supervised.add(supervised.id)
+            stack.callback(self._supervised.discard, supervised.id)
             script = await self._shell.begin(
                 attempt, launch.nonce, supervision.opening(), parser=supervision.parser()
             )
@@ -252,8 +255,8 @@ class SshTransport:
         return ended
 
     async def _end_supervisors(self, run_ids: Collection[RunId]) -> None:
-        """End what kept the streams of runs, and remove its files."""
-        body = ending_body(run_ids)
+        """End what kept the streams of runs that are over, and remove its files."""
+        body = ending_body(run_ids, self._supervised)
         await self._shell.ask(Question(attempt="end supervisors", body=body, bound=FINISH_BOUND))
 
     async def _end_namespaces(self, remains: Sequence[Remains], grace: float) -> int:

@@ -1,6 +1,6 @@
-# clean_up PLACES NAMES removes what is left of supervisors that are no more, and ends those with these
-# ids, or of the runs with these cookies, whose files it removes, too. Leaves in was the pids that it has
-# ended.
+# clean_up PLACES NAMES SPARED removes what is left of supervisors that are no more, and ends those with
+# these ids, or of the runs with these cookies, whose files it removes, too; but for those with the ids
+# that are spared. Leaves in was the pids that it has ended.
 clean_up() {
   was=
   for d in "$1".*; do
@@ -9,6 +9,7 @@ clean_up() {
     [ -e "$d/supervisor" ] || continue
     own= run=
     IFS=' ' read -r own run <"$d/run"
+    case " $3 " in *" ${own:--} "*) continue ;; esac
     case " $2 " in
       *" ${own:--} "* | *" ${run:--} "*) ;;
       *) ! is_noted "$d/supervisor" && ! is_noted "$d/watchdog" || continue ;;

@@ -60,7 +60,10 @@ feed() {
   done
 }
 
-clean_up "${place%.*}" ''
+# Some name a limit on file locks, which no system has, w and others x.
+mark() { { ulimit -S -w "$1" || ulimit -S -x "$1"; } 2>/dev/null; }
+
+clean_up "${place%.*}" '' "$id"
 (umask 077; mkdir -- "$place") || refuse unkept
 umask=$(umask)
 umask 077

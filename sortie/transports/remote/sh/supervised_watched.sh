@@ -1,5 +1,4 @@
 # Starts the watchdog of a supervised program that marks itself.
-mark() { { ulimit -S -w "$1" || ulimit -S -x "$1"; } 2>/dev/null; }
 (mark "$marker") || marker=
 watchdog=$(watch "$P" "$born" "$marker" "$cookie" "$grace" "$lease" "$place" 3<&- 5<&- 6>&- 7>&- 8>&- 9>&-)
 [ -n "$watchdog" ] || refuse unwatched
