@@ -123,13 +123,17 @@ def unreported_findings(agent: AgentSettings, unreported: Collection[str]) -> It
 
 
 def worker_findings(worker: WorkerSettings) -> Iterator[Finding]:
-    """Yield the hosts that are listed more than once, or named as this machine is."""
+    """Yield the hosts that are listed more than once, or named as this machine is, and what does
+    not go together."""
     for position, host in enumerate(worker.ssh_hosts):
         if host == LOCAL:
             message = f'"{LOCAL}" means this machine everywhere; give the host another alias'
             yield Finding(path=("worker", "ssh_hosts", position), message=message)
         if host in worker.ssh_hosts[:position]:
             yield Finding(path=("worker", "ssh_hosts", position), message=f'"{host}" stands twice')
+    if worker.ssh_reattach and worker.ssh_secret_delivery == "inline":
+        message = "does not go with worker.ssh_secret_delivery: inline"
+        yield Finding(path=("worker", "ssh_reattach"), message=message)
 
 
 def hook_findings(hooks: HookSettings, secrets: Collection[str]) -> Iterator[Finding]:

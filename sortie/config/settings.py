@@ -225,6 +225,15 @@ class WorkerSettings(Block):
     ssh_identity_files: tuple[PathText, ...] = ()
     ssh_pass_env: tuple[VariableName, ...] = ()
     ssh_secret_delivery: Annotated[str, choice("stdin", "inline")] = "stdin"
+    ssh_reattach: bool = False
+    ssh_reattach_time: Annotated[float, milliseconds(30_000, 86_400_000)] = Field(
+        300.0, alias="ssh_reattach_ms"
+    )
+
+    @property
+    def outlived(self) -> float:
+        """Seconds without a link for which a program on a host lives; 0 where it ends with it."""
+        return self.ssh_reattach_time if self.ssh_reattach else 0.0
 
 
 class ServerSettings(Block):

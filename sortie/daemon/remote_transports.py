@@ -12,7 +12,7 @@ import trio
 
 from sortie.config.settings import Isolation, Settings
 from sortie.daemon.ssh_connections import HostKey, SshConnections
-from sortie.model import RunId
+from sortie.model import HostError, RunId
 from sortie.telemetry import Publish, facts
 from sortie.transports import Transport
 from sortie.transports.host_health import HostHealth, MonitoredTransport
@@ -20,11 +20,16 @@ from sortie.transports.remote.launch import Bounds
 from sortie.transports.ssh.connection_pool import ConnectionPool
 from sortie.transports.ssh.root_locks import RootLocks
 from sortie.transports.ssh.settings import SshSettings
+from sortie.transports.ssh.supervised_process import Links
 from sortie.transports.ssh.transport import SshTransport, new_nonce
 
 _RELEASE_BOUND = 1.0  # seconds; a workflow may end with the process, which closes all
 _CLOSED_EVERY = 1.0
 """Seconds between two looks whether a host that no setting names any more has no run left."""
+
+
+_Reached = tuple[str, SshSettings, str, float, Isolation, float]
+"""A host, and all settings of which others make another transport."""
 
 
 class RemoteTransports:
@@ -45,7 +50,7 @@ class RemoteTransports:
         self._publish = publish
         self._health = health
         self._environ = environ
-        self._remote: dict[tuple[str, SshSettings, str, float, Isolation], MonitoredTransport] = {}
+        self._remote: dict[_Reached, MonitoredTransport] = {}
         self._unswept: dict[str, set[RunId]] = {}
         self._pools: dict[HostKey, ConnectionPool] = {}
         self.helper_environ: Mapping[str, str] = {}
@@ -64,7 +69,8 @@ class RemoteTransports:
             settings.worker.ssh_secret_delivery,
         )
         handshake = settings.agent.read_timeout
-        key = (host, ssh, delivery, handshake, settings.isolation)
+        outlived = settings.worker.outlived
+        key = (host, ssh, delivery, handshake, settings.isolation, outlived)
         if key not in self._remote:
             if (host, ssh) not in self._pools:
                 self._pools[host, ssh] = self._connections.pool(self, (host, ssh))
@@ -72,10 +78,15 @@ class RemoteTransports:
                 host,
                 self._pools[host, ssh],
                 delivery="inline" if delivery == "inline" else "stdin",
-                bounds=Bounds(handshake=handshake),
+                bounds=Bounds(handshake=handshake, reattach=outlived),
                 notice=partial(self._notice, host),
                 isolation=settings.isolation,
                 isolated=partial(self._isolated, host),
+                links=Links(
+                    new_nonce=new_nonce,
+                    lost=partial(self._link_lost, host, outlived),
+                    restored=partial(self._link_restored, host),
+                ),
             )
             unswept = self._unswept.setdefault(host, set())
             hold = self._locks_of(host, ssh, handshake).hold
@@ -148,6 +159,16 @@ class RemoteTransports:
         if self._isolation.get(host) != sentence:
             self._isolation[host] = sentence
             self._publish(facts.HostIsolation(host=host, detail=sentence))
+
+    def _link_lost(self, host: str, outlived: float, run_id: str, error: HostError) -> None:
+        self._publish(
+            facts.HostLinkLost(host=host, run_id=RunId(run_id), error=str(error), seconds=outlived)
+        )
+
+    def _link_restored(self, host: str, run_id: str, seconds: float) -> None:
+        self._publish(
+            facts.HostLinkRestored(host=host, run_id=RunId(run_id), seconds=round(seconds, 1))
+        )
 
     def _notice(self, host: str, message: str) -> None:
         """Publish something about a host, once."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sortie.facts.fact import Fact, Level, fact
+from sortie.model import RunId
 
 
 @fact("host.rested", "warning")
@@ -36,6 +37,25 @@ class HostIsolation(Fact, frozen=True, kw_only=True):
     @property
     def level(self) -> Level:
         return "warning" if self.refused else "info"
+
+
+@fact("host.link_lost", "warning")
+class HostLinkLost(Fact, frozen=True, kw_only=True):
+    """The link to a host was lost, and a run goes on there, for ``seconds`` at most."""
+
+    host: str
+    run_id: RunId
+    error: str
+    seconds: float
+
+
+@fact("host.link_restored", "info")
+class HostLinkRestored(Fact, frozen=True, kw_only=True):
+    """A run whose link was lost is attached to again, after ``seconds``."""
+
+    host: str
+    run_id: RunId
+    seconds: float
 
 
 @fact("host.given_up", "warning")

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from sortie.config.reactions import ReactionsSettings
 from sortie.config.rules import Conditions, StageSettings
 from sortie.config.settings import AgentSettings, Rule, Settings
-from sortie.model import LOCAL, Issue, same_state, state_key
+from sortie.model import LEASE, LOCAL, Issue, same_state, state_key
 from sortie.scheduler.budgets import NO_LIMITS, Allowance
 from sortie.scheduler.workspace_space import SpaceLimits
 
@@ -20,6 +20,7 @@ class Policy(Struct, frozen=True, kw_only=True):
 
     ``keep_unsaved`` is how long a finished issue's workspace stays for the work in it.
     ``account`` is whose usage limit counts: that of the agent's kind and command.
+    ``lease`` is how many seconds what runs on a host may live without a sign from the daemon.
     States and labels in sets and mappings are in their compared form (``state_key``). ``rules`` are
     in order; the policy of a rule has its name in ``rule`` and obeys no rules itself.
     """
@@ -46,6 +47,7 @@ class Policy(Struct, frozen=True, kw_only=True):
     account: str = "kiro"
     hosts: tuple[str, ...] = (LOCAL,)
     max_per_host: int | None = None
+    lease: float = LEASE
     stop_grace: float = 5.0
     inactive_grace: float = 30.0
     keep_unsaved: float = 14 * 86_400.0
@@ -150,6 +152,7 @@ def policy_of(settings: Settings) -> Policy:
         account=account_of(agent),
         hosts=tuple(worker.ssh_hosts) or (LOCAL,),
         max_per_host=worker.max_concurrent_agents_per_host,
+        lease=max(LEASE, worker.outlived),
         stop_grace=agent.stop_grace,
         inactive_grace=agent.inactive_grace,
         keep_unsaved=settings.workspace.keep_unpushed_days * 86_400.0,

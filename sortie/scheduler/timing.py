@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from sortie.model import (
-    LEASE,
     ErrorKind,
     HoldReason,
     Issue,
@@ -122,7 +121,7 @@ def kept_delay(tries: int) -> float:
 
 def adrift_delay(policy: Policy) -> float:
     """Return the seconds after which what ran on a lost host has ended itself for certain."""
-    return LEASE + policy.stop_grace + ADRIFT_SLACK
+    return policy.lease + policy.stop_grace + ADRIFT_SLACK
 
 
 def continuation_delay(streak: Streak, policy: Policy) -> float:

@@ -129,6 +129,8 @@ def test_defaults_are_those_of_the_contract() -> None:
             "ssh_identity_files": (),
             "ssh_pass_env": (),
             "ssh_secret_delivery": "stdin",
+            "ssh_reattach": False,
+            "ssh_reattach_time": 300.0,
         },
         "server": {"host": "127.0.0.1", "port": 7678, "auth_token": None},
         "logging": {"level": "info", "format": "text"},
@@ -421,6 +423,7 @@ worker:
   ssh_strict_host_key_checking: true
   ssh_pass_env: [A-B]
   ssh_secret_delivery: env
+  ssh_reattach_ms: 1000
   max_concurrent_agents_per_host: 0
 """,
         [
@@ -435,7 +438,8 @@ worker:
             "W:12:18: worker.ssh_pass_env[0]: "
             'needs the name of an environment variable, not the text "A-B"',
             'W:13:24: worker.ssh_secret_delivery: needs stdin or inline, not the text "env"',
-            "W:14:35: worker.max_concurrent_agents_per_host: "
+            "W:14:20: worker.ssh_reattach_ms: needs milliseconds, 30,000 to 86,400,000, not 1000",
+            "W:15:35: worker.max_concurrent_agents_per_host: "
             "needs a whole number of at least 1, not 0",
         ],
     ),

@@ -198,6 +198,8 @@ FACTS: tuple[f.Fact, ...] = (
     f.HostPaused(host="box", error="refused", seconds=10.0),
     f.HostNoticed(host="box", message="its login leaves something running"),
     f.HostIsolation(host="box", detail="each program has a PID namespace"),
+    f.HostLinkLost(host="box", run_id=RUN, error="reset", seconds=300.0),
+    f.HostLinkRestored(host="box", run_id=RUN, seconds=2.5),
     f.HostGivenUp(host="box"),
     f.HostBack(host="box"),
     f.HttpListening(url="http://127.0.0.1:7678/"),

@@ -35,6 +35,8 @@ NOT_COUNTED = {
     facts.HoldRestored,
     facts.HostGivenUp,
     facts.HostIsolation,
+    facts.HostLinkLost,
+    facts.HostLinkRestored,
     facts.HostNoticed,
     facts.HostBack,
     facts.HostPaused,

@@ -136,8 +136,7 @@ class Supervision:
         self._taken[stream] += len(chunk)
         if self._taken[stream] - self._acked[stream] < min(_ACK_EVERY, self._supervised.kept // 4):
             return b""
-        self._acked = dict(self._taken)
-        return b"ack %d %d\n" % (self._taken[1], self._taken[2])
+        return self._acknowledgement()
 
     def hear(self, message: str) -> bytes:
         """Understand a message; return what to write."""
@@ -145,7 +144,7 @@ class Supervision:
         match name:
             case "attached":
                 self.attached = True
-                return ARMED + self._repeat(rest)
+                return ARMED + self._acknowledgement() + self._repeat(rest)
             case "fed":
                 self._note_fed(rest)
             case "exit":
@@ -185,6 +184,11 @@ class Supervision:
         """Note the end of the stdin; return what to write."""
         self._stdin_closed = True
         return self._end_of_stdin() if self.attached else b""
+
+    def _acknowledgement(self) -> bytes:
+        """Return the line that says what is held here; the last one may have been lost."""
+        self._acked = dict(self._taken)
+        return b"ack %d %d\n" % (self._taken[1], self._taken[2])
 
     def _repeat(self, said: str) -> bytes:
         """Return what was sent and not accepted, as a new link has to bring it."""

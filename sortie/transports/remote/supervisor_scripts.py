@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from math import ceil
 
 from msgspec import Struct
 
@@ -86,7 +87,7 @@ def supervisor_script(supervised: SupervisedLaunch) -> bytes:
         "most": str(supervised.kept),
         "setsid": "",
     }
-    lease = f"{supervised.reattach:g}"
+    lease = str(max(1, ceil(supervised.reattach)))  # a shell counts in whole numbers
     prelude = assignments({"N": launch.nonce, "id": supervised.id, "R": lease})
     if launch.namespaces is None:
         watchdog = [*texts(*_LIVING, "clock", "newest", "end_tree", "supervised_lease", "watchdog")]
@@ -123,8 +124,9 @@ def _becoming(launch: RemoteLaunch, *, piped: bool) -> bytes:
 
 
 def ending_body(names: Iterable[str], spared: Iterable[str] = ()) -> list[bytes]:
-    """Return the question that ends supervisors, named by their ids or the cookies of their runs, and
-    removes their files and those of supervisors that are no more; yes says which pids were ended.
+    """Return the question that ends supervisors, named by their ids or the cookies of their runs.
+
+    Their files are removed, and those of supervisors that are no more; yes says who was ended.
 
     Those with ``spared`` ids are left alone.
     """

@@ -56,9 +56,9 @@ class Link:
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
 
-    def drop(self) -> None:
-        """Only close the pipes."""
-        self._left = 0
+    def carry_only(self, count: int) -> None:
+        """Carry so many bytes from now on."""
+        self._left = count
 
     async def receive(self, sink: Callable[[int, bytes], None]) -> None:
         """Pass on what comes until the link ends."""
@@ -141,8 +141,8 @@ class Program:
         *argv: str,
         stdin: bytes | Stdin | None = None,
         grace: float = 0.3,
-        lease: float = 10.0,
-        reattach: float = 30.0,
+        lease: float = 300.0,
+        reattach: float = 300.0,
         kept: int = 8 << 20,
         namespaces: Namespaces | None = None,
         env: Mapping[str, str] | None = None,
@@ -164,7 +164,12 @@ class Program:
         self.output = {1: bytearray(), 2: bytearray()}
         self.link: Link | None = None
         self.links = 0
-        self.said: list[str] = []
+        self.sink: Callable[[int, bytes], None] = self._take
+        self._all: list[Link] = []
+
+    def said_everywhere(self) -> list[str]:
+        """Return all messages, of all links."""
+        return [message for link in self._all for message in link.messages]
 
     def _take(self, stream: int, chunk: bytes) -> None:
         self.output[stream] += chunk
@@ -199,7 +204,8 @@ class Program:
     async def _open(self, nursery: trio.Nursery, text: bytes, cut_after: int | None) -> Link:
         self.link = link = Link(await self.host.shell(), self.supervision, cut_after)
         self.links += 1
-        nursery.start_soon(link.receive, self._take)
+        self._all.append(link)
+        nursery.start_soon(link.receive, self.sink)
         await link.write(text)
         return link
 

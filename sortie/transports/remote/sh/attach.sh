@@ -4,6 +4,8 @@
 
 attach() {
   trap '' 13
+  LC_ALL=C
+  export LC_ALL
   mkdir -- "$place/at.$K" || refuse stale
   note_process "at.$K/link" $$
   for other in "$place"/at.*; do [ "${other##*.}" -le "$K" ] || refuse stale; done
@@ -37,9 +39,9 @@ attach() {
         ;;
       end | done) tell lease "$K $word" ;;
       ack)
-        echo "$x" >"$place/acked1"
+        publish acked1 "$x"
         wake need1 room1
-        echo "$y" >"$place/acked2"
+        publish acked2 "$y"
         wake need2 room2
         ;;
       in) take "$x" "$y" || break ;;
@@ -82,7 +84,7 @@ take() {
 # send STREAM POSITION writes the stream to fd 7, from that byte on, and behind its end what became of
 # the program.
 send() {
-  n=$1 at=$2 segment= fed= exit=
+  n=$1 at=$2 segment= fed=0 broken= exit=
   exec 5<>"$place/bell$n"
   for file in "$place/o$n".*; do
     start=${file##*.}
@@ -93,22 +95,20 @@ send() {
     # The next who reads goes on behind what this one has read.
     [ "$at" = "$segment" ] || dd bs=$((at - segment)) count=1 of=/dev/null <&8
   fi
+  asked=
   while :; do
-    echo yes >"$place/want$n"
-    total=
-    read -r total <"$place/total$n"
-    if [ "${total:-$at}" != "$at" ]; then
+    if published "total$n" && [ "$value" -gt "$at" ]; then
       [ "$segment" = "$at" ] || [ ! -e "$place/o$n.$at" ] || { segment=$at; exec 8<"$place/o$n.$at"; }
-      copied "$(dd bs=131072 count=1 <&8 2>&1 >&7)"
-      [ "$got" != 0 ] || exit
+      said=$(dd bs=131072 count=1 <&8 2>&1 >&7) || exit
+      copied "$said"
       at=$((at + got))
+      [ -z "$asked" ] || { asked=; : >"$place/want$n"; }
       [ "$n" != 1 ] || say_news >&7
       continue
     fi
     [ "$n" != 1 ] || say_news >&7
     if [ -e "$place/over" ]; then
-      read -r total <"$place/end$n"
-      if [ "$total" = "$at" ]; then
+      if published "end$n" && [ "$value" = "$at" ]; then
         left=
         read -r left <"$place/left"
         [ ! -e "$place/lapsed" ] || say lapsed >&7
@@ -117,15 +117,17 @@ send() {
         exit
       fi
     fi
+    [ -n "$asked" ] || { asked=yes; echo yes >"$place/want$n"; continue; }
     read -r x <&5
+    asked=
+    : >"$place/want$n"
   done
 }
 
 # Says how much of its stdin the program has been given, and how it has ended.
 say_news() {
-  new=
-  read -r new <"$place/fed"
-  [ "${new:-$fed}" = "$fed" ] || { fed=$new; say fed "$fed"; }
+  ! published fed || [ "$value" -le "$fed" ] || { fed=$value; say fed "$fed"; }
+  [ -n "$broken" ] || [ ! -e "$place/broken" ] || { broken=yes; say fed broken; }
   [ -n "$exit" ] || read -r exit <"$place/exit"
   [ -z "$exit" ] || [ "$exit" = told ] || { say exit "$exit"; exit=told; }
 }

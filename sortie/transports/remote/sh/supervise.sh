@@ -7,7 +7,7 @@ spool() {
   exec 4<>"$place/room$n" 8<"$place/o$n"
   while said=$(dd bs=65536 count=1 2>&1 >>"$place/o$n.$start" <&8) && copied "$said" && [ "$got" != 0 ]; do
     total=$((total + got))
-    echo "$total" >"$place/total$n"
+    publish "total$n" "$total"
     [ $((total - start)) -lt 65536 ] || { kept="$kept $start"; start=$total; }
     wake "want$n" "bell$n"
     heed_acks
@@ -21,15 +21,13 @@ spool() {
   done
   # dd has read what it could not write.
   [ "$got" = 0 ] || { : >"$place/unkept"; tell lease '- failed'; }
-  echo "$total" >"$place/end$n"
+  publish "end$n" "$total"
   tell lease '- kept'
 }
 
 # Removes what was acknowledged, some files at a time: each ends where the next one begins.
 heed_acks() {
-  new=
-  read -r new <"$place/acked$n"
-  acked=${new:-$acked}
+  ! published "acked$n" || [ "$value" -le "$acked" ] || acked=$value
   set -- $kept "$start"
   [ $# -gt 16 ] || [ $((total - acked)) -ge "$most" ] || return 0
   gone=
@@ -49,12 +47,12 @@ feed() {
     while IFS=' ' read -r from to file <&5; do
       [ "$to" != eof ] || exit
       if ! cat "$place/$file" >&8; then
-        echo broken >"$place/fed"
+        : >"$place/broken"
         wake want1 bell1
         exit
       fi
       rm -f -- "$place/$file"
-      echo "$to" >"$place/fed"
+      publish fed "$to"
       wake want1 bell1
     done
   done

@@ -1,7 +1,7 @@
 # Has all begin, and waits for the program.
 # Nobody may take us for somebody who lives in the directory of the program.
 cd /
-let_go() { exec 3<&- 5<&- 6>&- 7>&- 8>&- 9>&- </dev/null >/dev/null; }
+let_go() { LC_ALL=C; export LC_ALL; exec 3<&- 5<&- 6>&- 7>&- 8>&- 9>&- </dev/null >/dev/null; }
 (let_go; spool 1) &
 note_process spool1 $!
 (let_go; spool 2) &

@@ -46,7 +46,10 @@ say() {
 # heard, or nobody has come to hear it.
 conclude() {
   echo "$1" >"$D/left"
-  limit=$L L=1 quiet=0 sizes= heard=0
+  limit=${L%.*}
+  # Nobody has come for a long time, and who comes now does not wait for anything.
+  [ ! -e "$D/lapsed" ] || limit=5
+  L=1 quiet=0 sizes= heard=0
   until [ -e "$D/end1" ] && [ -e "$D/end2" ]; do
     line
     case $? in
@@ -66,7 +69,7 @@ conclude() {
   done
   : >"$D/over"
   for n in 1 2; do
-    [ ! -s "$D/want$n" ] || { : >"$D/want$n"; echo 1<>"$D/bell$n"; }
+    [ ! -s "$D/want$n" ] || echo 1<>"$D/bell$n"
   done
   L=$limit
   while line; h=$?; do
@@ -92,7 +95,8 @@ cut_stream() {
     start=${file##*.}
     [ "$start" = '*' ] || [ "$start" -lt "$last" ] || last=$start
   done
-  total=$((last + $(wc -c <"$D/o$1.$last" || echo 0)))
+  # As place.sh publishes it.
+  total=$((last + $(wc -c <"$D/o$1.$last" || echo 0) + 1000000000000000))
   echo "$total" >"$D/total$1"
   echo "$total" >"$D/end$1"
 }
