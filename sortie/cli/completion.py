@@ -177,7 +177,7 @@ def _hosts_with_daemon(source: Source) -> Iterator[Offer]:
 def _hosts_of_settings(source: Source) -> Iterator[Offer]:
     from sortie.daemon.workflow_file import load_workflow
 
-    for host in load_workflow(source.options()).settings.worker.ssh_hosts:
+    for host in load_workflow(source.options()).settings.worker.hosts:
         yield one_line(host), "of worker.ssh_hosts"
 
 

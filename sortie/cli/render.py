@@ -76,7 +76,7 @@ def _context(settings: Settings, issue: Issue, turn: int, attempt: int) -> Promp
     from sortie.workflow.prompts import PromptContext
     from sortie.workspaces import workspace_key
 
-    hosts = settings.worker.ssh_hosts
+    hosts = settings.worker.hosts
     root = settings.remote_root if hosts else os.path.realpath(settings.workspace.root)
     return PromptContext(
         issue=issue,

@@ -170,7 +170,7 @@ def _decoded(report: Report, schemas: Schemas, context: DecodeContext) -> Settin
         blocks=blocks,
         token_rates=rates,
         tracker_block=tracker.block_name,
-        remote_root=remote_root,
+        remote_root=parts["worker"].remote_root or remote_root,
         secret_variables=tuple(sorted(secrets)),
         secret_parts=tuple(_parts_of_secrets(secrets, context)),
     )

@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from sortie.config.forge_kinds import repository_findings
+from sortie.config.kubernetes import kubernetes_findings
 from sortie.config.limits import limit_findings
 from sortie.config.report import Finding
 from sortie.config.sandbox import sandbox_findings
@@ -17,9 +18,9 @@ from sortie.config.settings import (
     HookSettings,
     ServerSettings,
     TrackerSettings,
-    WorkerSettings,
 )
 from sortie.config.trust import files_findings, trust_findings
+from sortie.config.worker import WorkerSettings
 from sortie.documents import Path
 from sortie.model import LOCAL, state_key
 from sortie.model.addresses import is_loopback
@@ -134,6 +135,12 @@ def worker_findings(worker: WorkerSettings) -> Iterator[Finding]:
     if worker.ssh_reattach and worker.ssh_secret_delivery == "inline":
         message = "does not go with worker.ssh_secret_delivery: inline"
         yield Finding(path=("worker", "ssh_reattach"), message=message)
+    if worker.kubernetes is not None:
+        if worker.ssh_hosts:
+            message = "cannot stand beside worker.ssh_hosts: runs are in pods or on hosts"
+            yield Finding(path=("worker", "kubernetes"), message=message)
+        per_host = worker.max_concurrent_agents_per_host
+        yield from kubernetes_findings(worker.kubernetes, per_host)
 
 
 def hook_findings(hooks: HookSettings, secrets: Collection[str]) -> Iterator[Finding]:

@@ -37,7 +37,6 @@ from sortie.config.values import (
     PathText,
     Script,
     Secret,
-    SshHost,
     State,
     TimeZone,
     VariableName,
@@ -47,6 +46,7 @@ from sortie.config.values import (
     milliseconds,
     whole,
 )
+from sortie.config.worker import WorkerSettings
 from sortie.model import state_key
 from sortie.model.git_urls import parse_git_url
 
@@ -212,28 +212,6 @@ class AgentSettings(Block):
         300.0, alias="max_retry_backoff_ms"
     )
     status_instructions: bool = True
-
-
-class WorkerSettings(Block):
-    """On which SSH hosts agents run, and how they are reached; no host is this machine."""
-
-    ssh_hosts: tuple[SshHost, ...] = ()
-    max_concurrent_agents_per_host: Annotated[int, whole(1)] | None = None
-    ssh_strict_host_key_checking: Annotated[str, choice("accept-new", "yes", "no")] = "accept-new"
-    ssh_config: PathText | None = None
-    ssh_known_hosts: PathText | None = None
-    ssh_identity_files: tuple[PathText, ...] = ()
-    ssh_pass_env: tuple[VariableName, ...] = ()
-    ssh_secret_delivery: Annotated[str, choice("stdin", "inline")] = "stdin"
-    ssh_reattach: bool = False
-    ssh_reattach_time: Annotated[float, milliseconds(30_000, 86_400_000)] = Field(
-        300.0, alias="ssh_reattach_ms"
-    )
-
-    @property
-    def outlived(self) -> float:
-        """Seconds without a link for which a program on a host lives; 0 where it ends with it."""
-        return self.ssh_reattach_time if self.ssh_reattach else 0.0
 
 
 class ServerSettings(Block):

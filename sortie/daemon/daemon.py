@@ -263,7 +263,7 @@ class Daemon:
 
         Raises HeldElsewhere.
         """
-        if self._workflow.settings.worker.ssh_hosts:
+        if self._workflow.settings.worker.hosts:
             return  # it is not used on this machine
         with suppress(WorkspaceError, OSError, Shortage):
             await contexts.local.workspaces.check()

@@ -21,7 +21,7 @@ LOOK_LIMIT = 10.0
 def places_of(settings: Settings) -> Mapping[str, str]:
     """Return the directories on this machine that fill, by what they hold."""
     found = {"database": os.path.dirname(os.path.abspath(settings.db_path))}
-    if not settings.worker.ssh_hosts:
+    if not settings.worker.hosts:
         found["workspaces"] = settings.workspace.root
     return found
 

@@ -256,7 +256,7 @@ def _memory(settings: Settings, policy: Policy, *, has_program: bool) -> Memory:
 
 async def missing_program(options: RunOptions, settings: Settings) -> str | None:
     """Say why no agent could be launched on this machine, None where one could."""
-    if settings.worker.ssh_hosts:
+    if settings.worker.hosts:
         return None
     adapter, path = agents.ADAPTERS.load(settings.agent.kind), options.environ.get("PATH")
     transport = LocalTransport(path or "")

@@ -139,7 +139,7 @@ async def _mirrors(options: RunOptions) -> AsyncIterator[dict[tuple[str, str], R
     urls = dict.fromkeys(one.repository.url for one in settings.every() if one.repository.url)
     if not urls:
         raise SortieError("nothing is ever rescued: repository.url is not set")
-    hosts = settings.worker.ssh_hosts or (LOCAL,)
+    hosts = settings.worker.hosts or (LOCAL,)
     async with open_transports(lambda _fact: None, options.environ) as transports:
         found = {}
         for host in hosts:

@@ -198,7 +198,7 @@ async def agent_program(context: RunContext) -> tuple[str, ...]:
 
 async def has_program(context: RunContext) -> bool:
     """Tell whether agents can be launched here; True where runs are on remote hosts."""
-    if context.settings.worker.ssh_hosts:
+    if context.settings.worker.hosts:
         return True
     try:
         await agent_program(context)
@@ -245,7 +245,7 @@ async def preflight(
     hindrances: dict[str, str] = {}
     try:
         await store.check()
-        if not context.settings.worker.ssh_hosts:
+        if not context.settings.worker.hosts:
             await context.workspaces.check()
             await run_in_thread(lock.ensure)  # again where the root was made just now
             for rule, one in contexts.items():

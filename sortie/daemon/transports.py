@@ -19,6 +19,7 @@ from sortie.transports.host_health import HostHealth
 from sortie.transports.local import IsolationInForce, LocalTransport
 
 if TYPE_CHECKING:
+    from sortie.daemon.pod_transports import PodTransports
     from sortie.daemon.remote_transports import RemoteTransports
     from sortie.daemon.ssh_connections import SshConnections
 
@@ -67,6 +68,7 @@ class TransportPool:
         self.publish = publish
         self._environ = environ
         self._remote: RemoteTransports | None = None
+        self._pods: PodTransports | None = None
         self._has_remote = trio.Event()
         self.close_until = math.inf
         self.helper_environ: Mapping[str, str] = {}
@@ -82,6 +84,8 @@ class TransportPool:
 
     def transport(self, host: str, settings: Settings) -> Transport:
         """Return a host's transport."""
+        if host != LOCAL and settings.worker.kubernetes is not None:
+            return self._pods_of_hosts().transport(host, settings)
         if self._remote is None:
             if host == LOCAL:
                 return self.local
@@ -95,10 +99,18 @@ class TransportPool:
         self._remote.mark_wanted(settings)
         return self.local if host == LOCAL else self._remote.transport(host, settings)
 
+    def _pods_of_hosts(self) -> PodTransports:
+        if self._pods is None:
+            from sortie.daemon.pod_transports import PodTransports
+
+            self._pods = PodTransports(self._health)
+        return self._pods
+
     def host_isolation(self) -> tuple[str, ...]:
         """Return a sentence for each host that was used: what ends the processes of runs there."""
         remote = () if self._remote is None else self._remote.isolation_sentences()
-        return (f"host {LOCAL}: {self._isolation.detail}", *remote)
+        pods = () if self._pods is None else self._pods.isolation_sentences()
+        return (f"host {LOCAL}: {self._isolation.detail}", *remote, *pods)
 
     def use(self, settings: Settings) -> None:
         """Let connections be those of other settings; those of hosts that are dropped are closed
@@ -118,6 +130,8 @@ class TransportPool:
         self.local.hurry()
         if self._remote is not None:
             self._remote.hurry()
+        if self._pods is not None:
+            self._pods.hurry()
 
     async def sweep(self, run_ids: Collection[RunId], *, grace: float) -> int:
         """End what runs left on this machine; on hosts they end with their lease."""
@@ -132,6 +146,8 @@ class TransportPool:
                 nursery.start_soon(self._remote.leave, self.close_until)
             elif self._remote is not None:  # what is held on hosts ends with the connections
                 nursery.start_soon(self._hosts.aclose, self.close_until)
+            if self._pods is not None:
+                nursery.start_soon(self._pods.aclose, self.close_until)
 
     def _health(self) -> HostHealth:
         return HostHealth(troubled=self._troubled, reached=self._reached, reaped=self._reaped)

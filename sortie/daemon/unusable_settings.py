@@ -15,7 +15,7 @@ from sortie.store.filesystems import refuse_network
 def unusable_settings(settings: Settings) -> Iterator[tuple[str, str]]:
     """Yield key and sentence for each setting that names what cannot be used on this machine."""
     found = {"db_path": _database(settings.db_path)}
-    if not settings.worker.ssh_hosts:
+    if not settings.worker.hosts:
         found["workspace.root"] = _root(settings.workspace.root)
     found["agent.command"] = _command(settings.agent.command)
     for key, flaw in found.items():

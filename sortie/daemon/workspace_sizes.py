@@ -37,7 +37,7 @@ async def measure_workspaces(contexts: RunContexts, tell: Callable[[Event], None
     while True:
         settings = contexts.local.settings
         if settings.workspace.max_bytes or settings.workspace.max_bytes_each:
-            for host in settings.worker.ssh_hosts or (LOCAL,):
+            for host in settings.worker.hosts or (LOCAL,):
                 context = contexts.for_host(host)
                 try:
                     with trio.move_on_after(_LOOK_LIMIT):
@@ -73,7 +73,7 @@ async def forget_rescued(contexts: RunContexts, wall: Callable[[], float]) -> No
         await trio.sleep(FORGET_PERIOD)
         settings = contexts.local.settings
         before = wall() - settings.workspace.keep_rescued_days * 86_400.0
-        places = [(h, r) for h in settings.worker.ssh_hosts or (LOCAL,) for r in contexts.by_rule]
+        places = [(h, r) for h in settings.worker.hosts or (LOCAL,) for r in contexts.by_rule]
         for host, rule in places:
             context = contexts.for_host(host, rule)
             if context.remote is None:

@@ -150,7 +150,7 @@ def policy_of(settings: Settings) -> Policy:
         max_retry_backoff=agent.max_retry_backoff,
         agent=agent.kind,
         account=account_of(agent),
-        hosts=tuple(worker.ssh_hosts) or (LOCAL,),
+        hosts=tuple(worker.hosts) or (LOCAL,),
         max_per_host=worker.max_concurrent_agents_per_host,
         lease=max(LEASE, worker.outlived),
         stop_grace=agent.stop_grace,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
 from pathlib import Path
 
 from msgspec import Struct, field
@@ -101,6 +102,7 @@ def load(
         problems += decoded.problems
         if settings is not None:
             problems += _about_root(settings, parts.document, context)
+            problems += _about_pods(settings, parts.document)
     if parts.prompts:
         named.find(parts.document or Node(value={}, origin=Place(source=source)))
         problems += named.problems
@@ -148,9 +150,17 @@ def _templates_in(settings: Settings, document: Node, source: str, before: str) 
             )
 
 
+def _about_pods(settings: Settings, document: Node) -> Iterator[Problem]:
+    """Yield an error where runs are to have pods and the library for that is not installed."""
+    if settings.worker.kubernetes is not None and find_spec("kr8s") is None:
+        place = (document.at(("worker", "kubernetes")) or document).place
+        message = "needs a library that is not installed: pip install 'sortie[kubernetes]'"
+        yield place.problem("worker.kubernetes", message, "error")
+
+
 def _about_root(settings: Settings, document: Node, context: DecodeContext) -> Iterator[Problem]:
     """Yield a warning where workspaces on this machine would lie inside a git work tree."""
-    if settings.worker.ssh_hosts:
+    if settings.worker.hosts:
         return
     top = work_tree_around(Path(settings.workspace.root))
     if top is not None:

@@ -6,8 +6,9 @@ import hashlib
 
 import pytest
 
-from sortie.config.settings import AgentSettings, Isolation, WorkerSettings
+from sortie.config.settings import AgentSettings, Isolation
 from sortie.config.values import Frozen
+from sortie.config.worker import WorkerSettings
 from tests.config.sample import (
     GOOD,
     Board,

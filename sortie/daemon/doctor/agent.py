@@ -45,7 +45,7 @@ def agent_checks(
             read_timeout=settings.agent.read_timeout,
             stop_grace=settings.agent.stop_grace,
         ),
-        remote=bool(settings.worker.ssh_hosts),
+        remote=bool(settings.worker.hosts),
     )
     if look.remote:
         return adapter.checks(look)

@@ -92,7 +92,7 @@ def _look_at_places(settings: Settings, tell: Tell) -> None:
 
 
 def _require_known(hosts: Collection[str], settings: Settings) -> None:
-    known = settings.worker.ssh_hosts
+    known = settings.worker.hosts
     for host in hosts:
         if host not in known:
             names = ", ".join(known) or "none, so that all runs are on this machine"
@@ -115,6 +115,11 @@ async def _look_at_hosts(
     tell: Tell,
 ) -> None:
     if not hosts:
+        return
+    if settings.worker.kubernetes is not None:
+        from sortie.daemon.doctor.pods import look_at_pods  # needs kr8s
+
+        await look_at_pods(settings, tell, hosts)
         return
     from sortie.daemon.doctor.hosts import look_at_hosts  # needs asyncssh
 
@@ -153,7 +158,7 @@ async def _look(options: RunOptions, workflow: Workflow, tell: Tell) -> None:
             from sortie.daemon.doctor.sandbox import sandbox_checks
 
             await run_checks("machine", sandbox_checks(settings, options.environ), tell)
-        hosts = settings.worker.ssh_hosts
+        hosts = settings.worker.hosts
         async with usable_repositories(settings, tell) as repositories:
             for look in _looks_at(options, settings, repositories):
                 if not hosts:  # they fetch it by themselves

@@ -38,7 +38,7 @@ def machine_checks(
     settings: Settings, transport: Transport, environ: Mapping[str, str]
 ) -> Sequence[Check]:
     """Return the checks of what every daemon needs here."""
-    local = not settings.worker.ssh_hosts
+    local = not settings.worker.hosts
 
     async def git() -> CheckResult:
         return await git_result(transport, environ)
@@ -132,7 +132,7 @@ def daemon_result(settings: Settings) -> CheckResult:
     holder = holder_of(database_lock_path(settings.db_path))
     if holder is not None:
         return passed(f"a daemon is at work ({holder})")
-    if not settings.worker.ssh_hosts:
+    if not settings.worker.hosts:
         root = holder_of(root_lock_path(settings.workspace.root))
         if root is not None:
             return failed(

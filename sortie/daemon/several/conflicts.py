@@ -25,6 +25,13 @@ def conflict(name: str, settings: Settings, others: Mapping[str, Settings]) -> s
                     f"the workspace roots of {other} and {name} overlap{where}: {root} and {ours};"
                     " give each one of its own, with workspace.root"
                 )
+        shared = _namespaces(settings) & _namespaces(theirs)
+        if shared:
+            host, instance = min(shared)
+            return (
+                f"the workflows {other} and {name} have the same pods on {host}: both are the"
+                f" instance {instance}; give each one a worker.kubernetes.instance of its own"
+            )
         if settings.isolation != theirs.isolation:
             return (
                 f"isolation is {theirs.isolation} for {other} and {settings.isolation} for {name};"
@@ -34,10 +41,18 @@ def conflict(name: str, settings: Settings, others: Mapping[str, Settings]) -> s
 
 
 def _roots(settings: Settings) -> dict[str, str]:
-    """Return the workspace root on each host."""
-    if settings.worker.ssh_hosts:
-        return dict.fromkeys(settings.worker.ssh_hosts, os.path.normpath(settings.remote_root))
+    """Return the workspace root on each host; each pod has one of its own."""
+    if settings.worker.kubernetes is not None:
+        return {}
+    if settings.worker.hosts:
+        return dict.fromkeys(settings.worker.hosts, os.path.normpath(settings.remote_root))
     return {LOCAL: os.path.realpath(settings.workspace.root)}
+
+
+def _namespaces(settings: Settings) -> set[tuple[str, str]]:
+    """Return the hosts on which a workflow has pods, with what tells them from those of others."""
+    pods = settings.worker.kubernetes
+    return set() if pods is None else {(host, pods.instance) for host in settings.worker.hosts}
 
 
 def _overlap(one: str, other: str) -> bool:

@@ -130,7 +130,7 @@ class SharedSlots:
             guaranteed=settings.share.guaranteed,
             cap=settings.agent.max_concurrent_agents,
             host_cap=settings.worker.max_concurrent_agents_per_host,
-            hosts=tuple(settings.worker.ssh_hosts) or (LOCAL,),
+            hosts=tuple(settings.worker.hosts) or (LOCAL,),
             use=self._use(name),
         )
 

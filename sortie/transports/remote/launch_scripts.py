@@ -43,7 +43,8 @@ class RemoteLaunch(Struct, frozen=True, kw_only=True):
 
     ``lease`` is how many seconds it may live without hearing from us. Where ``inline``, its
     first argument is a piece of shell, and its environment stands in the command line.
-    ``namespaces`` is how it gets a PID namespace; None where it gets none.
+    ``namespaces`` is how it gets a PID namespace; None where it gets none. ``variables`` are those of
+    the host that the program gets besides HOST_VARIABLES.
     """
 
     command: Command
@@ -51,6 +52,7 @@ class RemoteLaunch(Struct, frozen=True, kw_only=True):
     lease: float
     inline: bool = False
     namespaces: Namespaces | None = None
+    variables: tuple[str, ...] = ()
 
     @property
     def marker(self) -> int:
@@ -113,7 +115,7 @@ def given_to_launch(launch: RemoteLaunch) -> dict[str, str]:
         "cookie": launch.cookie,
         "grace": str(launch.centiseconds),
         "lease": f"{launch.lease:g}",
-        "kept": " ".join(HOST_VARIABLES),
+        "kept": " ".join((*HOST_VARIABLES, *launch.variables)),
     }
     if "PATH" in command.env:
         given["search"] = command.env["PATH"]

@@ -81,7 +81,7 @@ class SshTransport:
     first argument is a piece of shell that is neither resolved nor quoted. ``notice`` is told what
     the host's operator should know of, though it works, and ``isolated`` what ends the processes of
     its runs. ``links`` is told of links that programs have outlived, which
-    keep ``kept`` bytes of each stream there.
+    keep ``kept`` bytes of each stream there. ``variables`` are as for a launch.
     """
 
     def __init__(
@@ -97,9 +97,11 @@ class SshTransport:
         isolated: Callable[[str], object] | None = None,
         links: Links | None = None,
         kept: int = KEPT,
+        variables: tuple[str, ...] = (),
     ) -> None:
         self._host = host
         self._pool = pool
+        self._variables = variables
         self._inline = delivery == "inline"
         self._bounds = bounds or Bounds()
         self._new_nonce = new_nonce
@@ -178,6 +180,7 @@ class SshTransport:
             lease=self._bounds.lease,
             inline=self._inline,
             namespaces=namespaces,
+            variables=self._variables,
         )
         async with _under_way(launch.marker), AsyncExitStack() as stack:
             process = await self._prepared(launch, stack)

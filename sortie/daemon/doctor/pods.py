@@ -1,0 +1,109 @@
+"""The checks of namespaces in which runs have pods: the way there, and what the daemon may do.
+
+Rule: nothing is made there, not even a pod; whether the image is good shows with the first run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import trio
+
+from sortie.config.settings import Settings
+from sortie.daemon.doctor.checkup import Diagnosis, Tell, run_checks
+from sortie.daemon.pod_transports import place_of
+from sortie.model import HostError
+from sortie.model.checks import Check, CheckResult, failed, passed, warned
+from sortie.transports.kubernetes.cluster import ApiRefusal, Cluster
+
+_LEASES = "coordination.k8s.io"
+_POD_RIGHTS = (
+    *(("pods", verb) for verb in ("create", "get", "list", "watch", "patch", "delete")),
+    ("pods/exec", "create"),
+    ("pods/exec", "get"),
+    *(("leases", verb) for verb in ("create", "get", "update")),
+)
+_CLAIM_RIGHTS = tuple(
+    ("persistentvolumeclaims", verb) for verb in ("create", "get", "patch", "delete")
+)
+_REMEDY = (
+    "give the daemon's account the Role of deploy/kubernetes/agents/pods.yaml in that namespace"
+)
+
+
+async def look_at_pods(settings: Settings, tell: Tell, hosts: Collection[str]) -> None:
+    """Check all namespaces at the same time, and report one after the other."""
+    found: dict[str, list[Diagnosis]] = {host: [] for host in hosts}
+    async with trio.open_nursery() as nursery:
+        for host in hosts:
+            nursery.start_soon(_look_at, host, settings, found[host].append)
+    for host in hosts:
+        for diagnosis in found[host]:
+            tell(diagnosis)
+
+
+async def _look_at(host: str, settings: Settings, tell: Tell) -> None:
+    look = NamespaceLook(host, settings)
+    try:
+        await run_checks(f"hosts.{host}", look.checks(), tell)
+    finally:
+        with trio.CancelScope(shield=True), trio.move_on_after(2):
+            await look.cluster.aclose()
+
+
+class NamespaceLook:
+    """One namespace of a cluster."""
+
+    def __init__(self, host: str, settings: Settings) -> None:
+        self.cluster = Cluster(place_of(host, settings))
+        self._settings = settings
+
+    def checks(self) -> Sequence[Check]:
+        """Return the checks, each of which needs those before it that lead there."""
+        return (
+            Check(name="reach", ask=self._reach),
+            Check(name="rights", ask=self._rights, needs=("reach",)),
+            Check(name="secrets", ask=self._secrets, needs=("reach",)),
+        )
+
+    async def _reach(self) -> CheckResult:
+        try:
+            found = await self.cluster.version()
+        except HostError as exc:
+            return failed(str(exc), "look at the kubeconfig, the context, and the network")
+        return passed(
+            f"an API server {found} answers, and pods go to the namespace {self.cluster.namespace}"
+        )
+
+    async def _rights(self) -> CheckResult:
+        pods = self._settings.worker.kubernetes
+        wanted = _POD_RIGHTS
+        if pods is not None and pods.volume.kind == "claim":
+            wanted += _CLAIM_RIGHTS
+        missing = []
+        for resource, verb in wanted:
+            try:
+                group = _LEASES if resource == "leases" else ""
+                allowed = await self.cluster.may(verb, resource, group)
+            except (HostError, ApiRefusal) as exc:
+                return warned(f"it does not say what the daemon may do: {exc}", _REMEDY)
+            if not allowed:
+                missing.append(f"{verb} {resource}")
+        where = f"in the namespace {self.cluster.namespace}"
+        if missing:
+            return failed(f"the daemon may not {', '.join(missing)} {where}", _REMEDY)
+        return passed(f"the daemon may make, run programs in, watch and delete pods {where}")
+
+    async def _secrets(self) -> CheckResult:
+        """Tell that the daemon cannot read secrets, which it does not need."""
+        try:
+            reads = await self.cluster.may("get", "secrets")
+        except (HostError, ApiRefusal) as exc:
+            return warned(f"it does not say what the daemon may do: {exc}", _REMEDY)
+        if reads:
+            return warned(
+                f"the daemon may read all Secrets of the namespace {self.cluster.namespace}, which"
+                " it never does",
+                f"take that right away; {_REMEDY}",
+            )
+        return passed("the daemon may not read Secrets; the kubelet gives pods what they need")

@@ -1,0 +1,1 @@
+"""Runs in pods of Kubernetes, one pod for each issue."""

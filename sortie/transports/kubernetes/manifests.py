@@ -1,0 +1,148 @@
+"""What is written to the API server: pods, and the claims of their volumes; pure."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from sortie.config.kubernetes import PREFIX, KubernetesSettings
+
+CONTAINER = "agent"
+"""The name of the container in which programs run."""
+
+HOME = "@home"
+"""The home directory of a pod, below the root: what agents remember there stays with the volume."""
+
+INSTANCE, ISSUE, DAEMON, RUN = (
+    f"{PREFIX}{word}" for word in ("instance", "issue", "daemon", "run")
+)
+WORKSPACE = f"{PREFIX}workspace"
+RESCUED = f"{PREFIX}rescued"
+
+_WORDS_OF_NAME = re.compile(r"[^a-z0-9]+")
+_NAME_LIMIT = 63
+_DIGEST = 10
+_SERVE = """umask 077
+mkdir -p "$HOME" || exit 1
+trap 'exit 0' TERM INT
+while :; do sleep 3600 & wait "$!"; done
+"""
+
+
+def pod_name(instance: str, key: str) -> str:
+    """Return the name of the pod, and of the claim, for a workspace; no two have the same."""
+    digest = hashlib.sha256(f"{instance}/{key}".encode()).hexdigest()[:_DIGEST]
+    words = _WORDS_OF_NAME.sub("-", key.lower()).strip("-")
+    room = _NAME_LIMIT - _DIGEST - 2
+    head = instance[: room // 2]
+    return re.sub(r"-+", "-", f"{head}-{words[: room - len(head)]}-{digest}")
+
+
+def issue_label(key: str) -> str:
+    """Return the label value that stands for a workspace, whatever characters its name has."""
+    return hashlib.sha256(key.encode()).hexdigest()[:32]
+
+
+def labels(pods: KubernetesSettings, key: str) -> dict[str, str]:
+    """Return the labels of all that belongs to a workspace."""
+    return {
+        **pods.labels,
+        "app.kubernetes.io/managed-by": "sortie",
+        INSTANCE: pods.instance,
+        ISSUE: issue_label(key),
+    }
+
+
+def claim(pods: KubernetesSettings, key: str) -> dict[str, Any]:
+    """Return the claim of the volume for a workspace."""
+    spec: dict[str, Any] = {
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": pods.volume.size}},
+    }
+    if pods.volume.storage_class is not None:
+        spec["storageClassName"] = pods.volume.storage_class
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {
+            "name": pod_name(pods.instance, key),
+            "labels": labels(pods, key),
+            "annotations": {WORKSPACE: key},
+        },
+        "spec": spec,
+    }
+
+
+def pod(pods: KubernetesSettings, root: str, key: str, daemon: str) -> dict[str, Any]:
+    """Return the pod of a workspace; ``daemon`` is the token of this daemon's life."""
+    name = pod_name(pods.instance, key)
+    has_claim = pods.volume.kind == "claim"
+    volume = {"persistentVolumeClaim": {"claimName": name}} if has_claim else {"emptyDir": {}}
+    spec: dict[str, Any] = {
+        "restartPolicy": "Never",
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "shareProcessNamespace": True,  # its pause reaps what programs leave behind
+        "terminationGracePeriodSeconds": 5,
+        "securityContext": _pod_security(pods.run_as_user),
+        "containers": [_container(pods, root)],
+        "volumes": [{"name": "workspaces", **volume}],
+    }
+    if pods.service_account is not None:
+        spec["serviceAccountName"] = pods.service_account
+    if pods.node_selector:
+        spec["nodeSelector"] = dict(pods.node_selector)
+    if pods.runtime_class is not None:
+        spec["runtimeClassName"] = pods.runtime_class
+    if pods.pull_secrets:
+        spec["imagePullSecrets"] = [{"name": secret} for secret in pods.pull_secrets]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": name,
+            "labels": {**labels(pods, key), DAEMON: daemon},
+            "annotations": {WORKSPACE: key},
+        },
+        "spec": spec,
+    }
+
+
+def _container(pods: KubernetesSettings, root: str) -> dict[str, Any]:
+    secrets = [
+        {
+            "name": name,
+            "valueFrom": {"secretKeyRef": {"name": of.secret, "key": of.key}},
+        }
+        for name, of in pods.env.items()
+    ]
+    resources = {
+        key: dict(given)
+        for key in ("requests", "limits")
+        if (given := getattr(pods.resources, key))
+    }
+    return {
+        "name": CONTAINER,
+        "image": pods.image,
+        "command": ["/bin/sh", "-c", _SERVE],
+        "env": [{"name": "HOME", "value": f"{root}/{HOME}"}, *secrets],
+        "resources": resources,
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+        },
+        "volumeMounts": [{"name": "workspaces", "mountPath": root}],
+    }
+
+
+def _pod_security(user: int) -> Mapping[str, Any]:
+    return {
+        "runAsNonRoot": user != 0,
+        "runAsUser": user,
+        "runAsGroup": user,
+        "fsGroup": user,
+        "fsGroupChangePolicy": "OnRootMismatch",
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }

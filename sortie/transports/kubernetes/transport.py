@@ -1,0 +1,220 @@
+"""A namespace of a cluster as a transport: each workspace is in a pod of its own.
+
+Rule 1: what is asked of a workspace goes to its pod, which is made by what makes something in it,
+and by nothing else. Rule 2: what is asked without a directory goes to the pod that the same task
+used last. Rule 3: a pod that was lost is looked at anew before its next use, and why it was lost is
+told with the error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextvars import ContextVar
+from typing import TypeVar
+
+import trio
+
+from sortie.config.kubernetes import KubernetesSettings
+from sortie.model import HostError, HostTrouble, ProcessIdentity, RunId, TransportError
+from sortie.transports import COOKIE, Command, Process, Script
+from sortie.transports.kubernetes.background import Background
+from sortie.transports.kubernetes.cluster import Cluster
+from sortie.transports.kubernetes.files import PodFiles
+from sortie.transports.kubernetes.instance_lease import InstanceLease
+from sortie.transports.kubernetes.paths import InPod, pod_of, workspace_of
+from sortie.transports.kubernetes.pod_link import PodLink
+from sortie.transports.kubernetes.pods import FoundPod, PodKeeper
+from sortie.transports.remote.launch import Bounds
+from sortie.transports.ssh.transport import SshTransport
+
+T = TypeVar("T")
+
+_last_used: ContextVar[str | None] = ContextVar("last_used_pod", default=None)
+
+
+class Pod:
+    """A pod that runs, and the way into it."""
+
+    def __init__(self, found: FoundPod, link: PodLink, inside: SshTransport) -> None:
+        self.name = found.name
+        self.run = found.run
+        self.link = link
+        self.inside = inside
+
+
+class KubernetesTransport:
+    """The pods of one namespace; ``root`` is where their volumes are mounted.
+
+    ``token`` stands for this life of the daemon.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        pods: KubernetesSettings,
+        root: str,
+        token: str,
+        background: Background,
+        lease: InstanceLease,
+        bounds: Bounds | None = None,
+    ) -> None:
+        self.root = root
+        self._lease = lease
+        self.keeper = PodKeeper(cluster, pods, root, token)
+        self.files = PodFiles(self)
+        self._cluster = cluster
+        self._background = background
+        self._bounds = bounds or Bounds()
+        self._env = tuple(pods.env)
+        self._pods: dict[str, Pod] = {}
+        self._locks: dict[str, trio.Lock] = {}
+        self._first = trio.Lock()
+        self._former_ended = False
+        self._hurries = False
+
+    @property
+    def host(self) -> str:
+        """The name of the host."""
+        return self._cluster.host
+
+    def hurry(self) -> None:
+        """Give no process any more grace, from now on and whatever is under way."""
+        self._hurries = True
+        for pod in self._pods.values():
+            pod.inside.hurry()
+
+    async def pod(self, key: str, *, make: bool = False) -> Pod | None:
+        """Return the pod of a workspace, made where ``make``; None where there is none."""
+        await self.end_former()
+        _last_used.set(key)
+        async with self._locks.setdefault(key, trio.Lock()):
+            known = self._pods.get(key)
+            if known is not None:
+                return known
+            found = await self.keeper.running(key, make=make)
+            if found is None:
+                return None
+            link = PodLink(self._cluster, found.name, self._background)
+            inside = SshTransport(self.host, link.as_pool(), bounds=self._bounds, variables=self._env)
+            if self._hurries:
+                inside.hurry()
+            self._pods[key] = Pod(found, link, inside)
+            return self._pods[key]
+
+    async def ask(self, key: str, request: Awaitable[T]) -> T:
+        """Await something that is asked of a pod; where that is lost, say why."""
+        try:
+            return await request
+        except HostError as exc:
+            raise await self._explained(key, exc) from exc
+
+    async def _explained(self, key: str, exc: HostError) -> HostError:
+        """Return the error for what went wrong with a pod, which is looked at anew."""
+        pod = self._pods.get(key)
+        if pod is None:
+            return exc
+        self.forget(key)
+        with trio.move_on_after(10):
+            if why := await self.keeper.why_gone(pod.name):
+                return HostError(HostTrouble.DROPPED, f"{why} (on host {self.host}); {exc}")
+        return exc
+
+    def forget(self, key: str) -> None:
+        """Look at the pod of a workspace anew before its next use."""
+        pod = self._pods.pop(key, None)
+        if pod is not None:
+            pod.link.close()
+
+    async def end_former(self) -> int:
+        """Have the pods for ourselves, and end, once, what an earlier life of this daemon left."""
+        await self._lease.hold()
+        async with self._first:
+            if self._former_ended:
+                return 0
+            count = await self.keeper.end_former()
+            self._former_ended = True
+            return count
+
+    def process(self, command: Command) -> AbstractAsyncContextManager[Process]:
+        """Start a program in the pod of its directory; see the port."""
+        return self._process(command)
+
+    @asynccontextmanager
+    async def _process(self, command: Command) -> AsyncIterator[Process]:
+        where = pod_of(self.root, command.cwd)
+        pod = await self._needed(where, command.cwd)
+        key = where.key if where is not None else _last_used.get() or ""
+        run = command.env.get(COOKIE)
+        if run is not None and pod.run != run:
+            await self.keeper.note_run(pod.name, run)
+            pod.run = run
+        try:
+            async with pod.inside.process(command) as process:
+                yield process
+        except HostError as exc:
+            raise await self._explained(key, exc) from exc
+
+    async def run_script(self, script: Script) -> bytes:
+        """Return what a script writes to stdout; see the port."""
+        where = pod_of(self.root, script.cwd)
+        pod = await self._needed(where, script.cwd)
+        return await self.ask(_last_used.get() or "", pod.inside.run_script(script))
+
+    async def resolve_program(self, name: str, path: str | None = None) -> str:
+        """Return the absolute path of an executable in the pod that this task uses."""
+        pod = await self._needed(None, "/")
+        return await self.ask(_last_used.get() or "", pod.inside.resolve_program(name, path))
+
+    async def _needed(self, where: InPod | None, path: str) -> Pod:
+        """Return the pod in which something is to run. Raises TransportError without one."""
+        key = where.key if where is not None else _last_used.get()
+        pod = await self.pod(key) if key is not None else None
+        if pod is None:
+            raise TransportError(
+                f"could not use {path} on host {self.host}: it is in no pod; workspaces are below"
+                f" {self.root}, each in a pod of its own"
+            )
+        return pod
+
+    async def sweep(
+        self,
+        run_ids: Collection[RunId],
+        *,
+        grace: float,
+        roots: Mapping[RunId, ProcessIdentity] | None = None,
+    ) -> int:
+        """End what runs left in pods; see the port.
+
+        A pod of an earlier life is ended as a whole, and so is one of this life in which the
+        processes of a run cannot be ended.
+        """
+        count = await self.end_former()
+        wanted = frozenset(run_ids)
+        for key, pod in list(self._pods.items()):
+            if pod.run not in wanted:
+                continue
+            try:
+                count += await pod.inside.sweep(run_ids, grace=grace, roots=roots)
+                wanted -= {RunId(pod.run)}
+            except TransportError:
+                self.forget(key)
+        if wanted:
+            count += await self.keeper.end_runs(frozenset(map(str, wanted)))
+        return count
+
+    async def clear(self, path: str, *, grace: float) -> int:
+        """End what runs that are over left living in a directory; see the port."""
+        where = workspace_of(self.root, path)
+        pod = await self.pod(where.key) if where is not None else None
+        if where is None or pod is None:
+            return 0
+        return await self.ask(where.key, pod.inside.clear(where.path, grace=grace))
+
+    async def occupied(self, path: str) -> Sequence[int]:
+        """Return the pids, in its pod, of the processes that live in a directory; see the port."""
+        where = workspace_of(self.root, path)
+        pod = await self.pod(where.key) if where is not None else None
+        if where is None or pod is None:
+            return ()
+        return await self.ask(where.key, pod.inside.occupied(where.path))

@@ -1,0 +1,166 @@
+"""A small kubelet: pods are processes of this machine."""
+
+from __future__ import annotations
+
+import base64
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+import trio
+
+from tests.kubernetes_api.objects import Json, Objects, Refused
+
+START = 0.02
+"""Seconds until a pod runs."""
+
+WORKSPACE = "sortie.dev/workspace"
+
+
+@dataclass
+class Kubelet:
+    """Runs the pods of some objects.
+
+    ``unschedulable`` and ``unpullable`` are messages for pods that are made from then on.
+    """
+
+    objects: Objects
+    nursery: trio.Nursery
+    unschedulable: str | None = None
+    unpullable: str | None = None
+    stuck: bool = False
+    """Pods that are deleted do not go: their node is away."""
+    roots: dict[str, list[psutil.Process]] = field(default_factory=dict)
+    scopes: dict[str, set[trio.CancelScope]] = field(default_factory=dict)
+
+    async def run(self, namespace: str, name: str) -> None:
+        """Bring a pod to life, unless something is in the way."""
+        await trio.sleep(START)
+        with suppress(Refused):
+            pod = self.objects.get("pods", namespace, name)
+            if self.unschedulable is not None:
+                self._set(pod, phase="Pending", conditions=[_unscheduled(self.unschedulable)])
+                return
+            missing = self._missing_claim(pod)
+            if missing is not None:
+                message = f'persistentvolumeclaim "{missing}" not found'
+                self._set(pod, phase="Pending", conditions=[_unscheduled(message)])
+                return
+            if self.unpullable is not None:
+                waiting = {"reason": "ImagePullBackOff", "message": self.unpullable}
+                self._set(pod, phase="Pending", container={"waiting": waiting})
+                return
+            for mount in pod["spec"]["containers"][0].get("volumeMounts", ()):
+                Path(mount["mountPath"]).mkdir(parents=True, exist_ok=True)
+            Path(self._environ(pod)["HOME"]).mkdir(parents=True, exist_ok=True)
+            self._set(pod, phase="Running", container={"running": {}})
+
+    async def end(self, namespace: str, name: str, uid: str) -> None:
+        """End a pod that was deleted: all in it, and then itself."""
+        while self.stuck:
+            await trio.sleep(0.05)
+        await trio.sleep(START)
+        pod = self.objects.get("pods", namespace, name)
+        if pod["metadata"]["uid"] == uid:
+            await self._kill(uid)
+            self._drop_volume(pod)
+            self.objects.remove("pods", namespace, name)
+
+    async def fail(self, namespace: str, name: str, **status: Any) -> None:
+        """End a pod from the side of its node: evicted, say."""
+        pod = self.objects.get("pods", namespace, name)
+        await self._kill(pod["metadata"]["uid"])
+        pod["status"] = {**pod.get("status", {}), "phase": "Failed", **status}
+        self.objects.change("pods", namespace, pod)
+
+    @contextmanager
+    def program(self, namespace: str, name: str) -> Iterator[tuple[Json, dict[str, str]]]:
+        """Give a pod and the environment of what is run in it, until the pod ends."""
+        pod = self.objects.get("pods", namespace, name)
+        if pod.get("status", {}).get("phase") != "Running":
+            raise Refused(500, "InternalError", f"container not found in pod {name}")
+        uid = pod["metadata"]["uid"]
+        with trio.CancelScope() as scope:
+            self.scopes.setdefault(uid, set()).add(scope)
+            try:
+                yield pod, self._environ(pod)
+            finally:
+                self.scopes[uid].discard(scope)
+
+    def note(self, uid: str, pid: int) -> None:
+        """Note a process that was started in a pod."""
+        with suppress(psutil.NoSuchProcess):
+            self.roots.setdefault(uid, []).append(psutil.Process(pid))
+
+    async def close(self) -> None:
+        """End all pods."""
+        for uid in list(self.roots):
+            await self._kill(uid)
+
+    async def _kill(self, uid: str) -> None:
+        for process in self.roots.pop(uid, ()):
+            tree = [process]
+            with suppress(psutil.NoSuchProcess):
+                tree += process.children(recursive=True)
+            for one in tree:
+                with suppress(psutil.NoSuchProcess, ProcessLookupError):
+                    one.kill()
+        for scope in self.scopes.pop(uid, set()):
+            scope.cancel()
+        await trio.lowlevel.checkpoint()
+
+    def _environ(self, pod: Json) -> dict[str, str]:
+        env = {"PATH": os.environ["PATH"], "HOSTNAME": pod["metadata"]["name"], "HOME": "/"}
+        namespace = pod["metadata"]["namespace"]
+        for one in pod["spec"]["containers"][0].get("env", ()):
+            if "value" in one:
+                env[one["name"]] = one["value"]
+            else:
+                of = one["valueFrom"]["secretKeyRef"]
+                secret = self.objects.get("secrets", namespace, of["name"])
+                env[one["name"]] = base64.b64decode(secret["data"][of["key"]]).decode()
+        return env
+
+    def _missing_claim(self, pod: Json) -> str | None:
+        for volume in pod["spec"].get("volumes", ()):
+            claim = volume.get("persistentVolumeClaim", {}).get("claimName")
+            key = ("persistentvolumeclaims", pod["metadata"]["namespace"], claim)
+            if claim is not None and key not in self.objects.found:
+                return str(claim)
+        return None
+
+    def _drop_volume(self, pod: Json) -> None:
+        for volume in pod["spec"].get("volumes", ()):
+            if "emptyDir" in volume:
+                self.drop(pod)
+
+    def drop(self, owner: Mapping[str, Any]) -> None:
+        """Remove what a pod or a claim has in its volume."""
+        key = owner["metadata"].get("annotations", {}).get(WORKSPACE)
+        for pod in (owner, *self.objects.found.values()):
+            for container in pod.get("spec", {}).get("containers", ()):
+                for mount in container.get("volumeMounts", ()):
+                    if key:
+                        shutil.rmtree(Path(mount["mountPath"]) / key, ignore_errors=True)
+
+    def _set(self, pod: Json, *, phase: str, container: Any = None, conditions: Any = ()) -> None:
+        status: Json = {"phase": phase, "conditions": list(conditions)}
+        if container is not None:
+            name = pod["spec"]["containers"][0]["name"]
+            status["containerStatuses"] = [{"name": name, "state": container}]
+        pod["status"] = status
+        self.objects.change("pods", pod["metadata"]["namespace"], pod)
+
+
+def _unscheduled(message: str) -> Json:
+    return {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "Unschedulable",
+        "message": message,
+    }

@@ -1,0 +1,379 @@
+"""The API server of the stand-in: HTTP, watches, and programs over WebSockets."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import trio
+from hypercorn.config import Config
+from hypercorn.trio import serve
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route, WebSocketRoute
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from tests.kubernetes_api.kubelet import Kubelet
+from tests.kubernetes_api.objects import Json, Objects, Refused
+from tests.ports import free_port
+
+PROTOCOL = "v5.channel.k8s.io"
+TOKEN = "token-of-the-tests"
+
+_KINDS = {"pods": "Pod", "persistentvolumeclaims": "PersistentVolumeClaim", "leases": "Lease"}
+_CHUNK = 32 * 1024
+
+
+@dataclass
+class Fault:
+    """What the server answers instead, ``times`` times, to requests that match."""
+
+    method: str
+    path: str
+    refused: Refused
+    times: int = 1
+
+
+@dataclass
+class Api:
+    """One cluster; ``quota`` is how many pods a namespace may have."""
+
+    port: int
+    nursery: trio.Nursery
+    objects: Objects = field(default_factory=Objects)
+    faults: list[Fault] = field(default_factory=list)
+    requests: list[tuple[str, str]] = field(default_factory=list)
+    quota: int | None = None
+    denied: frozenset[tuple[str, str]] = frozenset()
+    """Verbs and resources that the token may not use."""
+    links: set[trio.CancelScope] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.kubelet = Kubelet(self.objects, self.nursery)
+
+    @property
+    def url(self) -> str:
+        """Where it answers."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def kubeconfig(self, namespace: str = "agents") -> str:
+        """Return a kubeconfig for it."""
+        return json.dumps(
+            {
+                "apiVersion": "v1",
+                "kind": "Config",
+                "current-context": "test",
+                "clusters": [{"name": "test", "cluster": {"server": self.url}}],
+                "users": [{"name": "test", "user": {"token": TOKEN}}],
+                "contexts": [
+                    {
+                        "name": "test",
+                        "context": {"cluster": "test", "user": "test", "namespace": namespace},
+                    }
+                ],
+            }
+        )
+
+    def cut_links(self) -> int:
+        """Cut all WebSockets; what they run goes on. Return how many there were."""
+        count = len(self.links)
+        for scope in list(self.links):
+            scope.cancel()
+        return count
+
+    def app(self) -> Starlette:
+        """Return the server's application."""
+        objects = "/api/v1/namespaces/{namespace}/{resource}"
+        leases = "/apis/coordination.k8s.io/v1/namespaces/{namespace}/{resource}"
+        reviews = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+        every = ["GET", "POST", "PUT", "PATCH", "DELETE"]
+        return Starlette(
+            routes=[
+                Route("/version", self._guarded(self._version)),
+                Route(reviews, self._guarded(self._review), methods=["POST"]),
+                WebSocketRoute(f"{objects}/{{name}}/exec", self._exec),
+                *(
+                    Route(path, self._guarded(ask), methods=every)
+                    for base in (objects, leases)
+                    for path, ask in ((base, self._many), (f"{base}/{{name}}", self._one))
+                ),
+            ]
+        )
+
+    def _guarded(self, ask: Callable[[Request], Any]) -> Callable[[Request], Any]:
+        async def answer(request: Request) -> Response:
+            self.requests.append((request.method, request.url.path))
+            try:
+                if request.headers.get("authorization") != f"Bearer {TOKEN}":
+                    raise Refused(401, "Unauthorized", "Unauthorized")
+                self._fail_as_told(request)
+                answered: Response = await ask(request)
+            except Refused as exc:
+                after = {"Retry-After": str(exc.retry_after)} if exc.retry_after else {}
+                return JSONResponse(exc.answer, exc.status, headers=after)
+            return answered
+
+        return answer
+
+    def _fail_as_told(self, request: Request) -> None:
+        for fault in self.faults:
+            if fault.method == request.method and re.search(fault.path, str(request.url)):
+                fault.times -= 1
+                if fault.times <= 0:
+                    self.faults.remove(fault)
+                raise fault.refused
+
+    async def _version(self, _: Request) -> Response:
+        return JSONResponse({"major": "1", "minor": "36", "gitVersion": "v1.36.3"})
+
+    async def _review(self, request: Request) -> Response:
+        asked = (await request.json())["spec"]["resourceAttributes"]
+        resource = "/".join(filter(None, (asked["resource"], asked.get("subresource"))))
+        allowed = (asked["verb"], resource) not in self.denied
+        return JSONResponse({"status": {"allowed": allowed}}, 201)
+
+    async def _many(self, request: Request) -> Response:
+        resource, namespace = request.path_params["resource"], request.path_params["namespace"]
+        self._check_known(resource)
+        if request.method == "POST":
+            return await self._create(request, resource, namespace)
+        if request.query_params.get("watch") in ("1", "true"):
+            return self._watch(request, resource, namespace)
+        matching = _selector(request)
+        items = [one for one in self.objects.items(resource, namespace) if matching(one)]
+        return JSONResponse(
+            {
+                "kind": f"{_KINDS.get(resource, 'Thing')}List",
+                "apiVersion": "v1",
+                "metadata": {"resourceVersion": str(self.objects.version)},
+                "items": items,
+            }
+        )
+
+    def _check_known(self, resource: str) -> None:
+        if resource not in (*_KINDS, "secrets"):
+            raise Refused(404, "NotFound", "the server could not find the requested resource")
+
+    async def _create(self, request: Request, resource: str, namespace: str) -> Response:
+        given = await request.json()
+        if ("create", resource) in self.denied:
+            raise Refused(403, "Forbidden", f"{resource} is forbidden: User cannot create")
+        if resource == "pods" and self.quota is not None:
+            used = len(self.objects.items("pods", namespace))
+            if used >= self.quota:
+                name = given["metadata"]["name"]
+                message = (
+                    f'pods "{name}" is forbidden: exceeded quota: agents, requested: pods=1,'
+                    f" used: pods={used}, limited: pods={self.quota}"
+                )
+                raise Refused(403, "Forbidden", message)
+        if resource == "pods":
+            given["status"] = {"phase": "Pending"}
+        made = self.objects.create(resource, namespace, given)
+        if resource == "pods":
+            self.nursery.start_soon(self.kubelet.run, namespace, made["metadata"]["name"])
+        return JSONResponse(made, 201)
+
+    def _watch(self, request: Request, resource: str, namespace: str) -> Response:
+        since = int(request.query_params.get("resourceVersion") or self.objects.version)
+        bound = float(request.query_params.get("timeoutSeconds") or 300)
+        matching = _selector(request)
+
+        async def lines() -> AsyncIterator[bytes]:
+            try:
+                with trio.move_on_after(bound):
+                    async for kind, changed in self.objects.changes(resource, namespace, since):
+                        if matching(changed):
+                            told = {"type": kind, "object": changed}
+                            yield json.dumps(told).encode() + b"\n"
+            except Refused as exc:
+                yield json.dumps({"type": "ERROR", "object": exc.answer}).encode() + b"\n"
+
+        return StreamingResponse(lines(), media_type="application/json")
+
+    async def _one(self, request: Request) -> Response:
+        resource, namespace = request.path_params["resource"], request.path_params["namespace"]
+        name = request.path_params["name"]
+        self._check_known(resource)
+        if request.method == "GET":
+            return JSONResponse(self.objects.get(resource, namespace, name))
+        if request.method == "PATCH":
+            if request.headers["content-type"] != "application/merge-patch+json":
+                raise Refused(415, "UnsupportedMediaType", "only merge patches here")
+            return JSONResponse(self.objects.merge(resource, namespace, name, await request.json()))
+        if request.method == "PUT":
+            return JSONResponse(self.objects.change(resource, namespace, await request.json()))
+        return JSONResponse(await self._delete(request, resource, namespace, name))
+
+    async def _delete(self, request: Request, resource: str, namespace: str, name: str) -> Json:
+        found = self.objects.get(resource, namespace, name)
+        body = json.loads(await request.body() or b"{}")
+        wanted = (body.get("preconditions") or {}).get("uid")
+        uid = found["metadata"]["uid"]
+        if wanted is not None and wanted != uid:
+            raise Refused(409, "Conflict", f"the UID in the precondition ({wanted}) is another")
+        if resource == "pods":
+            if "deletionTimestamp" not in found["metadata"]:
+                found["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+                self.objects.change(resource, namespace, found)
+                self.nursery.start_soon(self.kubelet.end, namespace, name, uid)
+            return found
+        if resource == "persistentvolumeclaims":
+            self.kubelet.drop(found)
+        return self.objects.remove(resource, namespace, name)
+
+    async def _exec(self, socket: WebSocket) -> None:
+        self.requests.append(("EXEC", socket.url.path))
+        params = socket.path_params
+        if socket.headers.get("authorization") != f"Bearer {TOKEN}":
+            await _refuse(socket, Refused(401, "Unauthorized", "Unauthorized"))
+            return
+        if PROTOCOL not in socket.scope["subprotocols"]:
+            await _refuse(socket, Refused(400, "BadRequest", "no protocol that is known here"))
+            return
+        try:
+            with self.kubelet.program(params["namespace"], params["name"]) as (pod, env):
+                with trio.CancelScope() as scope:
+                    self.links.add(scope)
+                    await socket.accept(subprotocol=PROTOCOL)
+                    argv = socket.query_params.getlist("command")
+                    await Program(self.kubelet, socket, pod, env, argv).run(scope)
+                self.links.discard(scope)
+        except Refused as exc:
+            await _refuse(socket, exc)
+        with suppress(RuntimeError):
+            await socket.close()
+
+
+async def _refuse(socket: WebSocket, refused: Refused) -> None:
+    await socket.send_denial_response(JSONResponse(refused.answer, refused.status))
+
+
+class Program:
+    """One program in a pod: it goes on where its link is lost, with the end of its stdin."""
+
+    def __init__(
+        self, kubelet: Kubelet, socket: WebSocket, pod: Json, env: dict[str, str], argv: list[str]
+    ) -> None:
+        self._kubelet = kubelet
+        self._socket = socket
+        self._pod = pod
+        self._env = env
+        self._argv = argv
+        self._lock = trio.Lock()
+
+    async def run(self, scope: trio.CancelScope) -> None:
+        """Run it to its end, which is told behind all its output."""
+        process = await trio.lowlevel.open_process(
+            self._argv,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=self._env,
+            cwd="/",
+            start_new_session=True,
+        )
+        self._kubelet.note(self._pod["metadata"]["uid"], process.pid)
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._feed, process, scope)
+                async with trio.open_nursery() as readers:
+                    readers.start_soon(self._pass_on, 1, process.stdout)
+                    readers.start_soon(self._pass_on, 2, process.stderr)
+                    code = await process.wait()
+                await self._tell(code)
+                nursery.cancel_scope.cancel()
+        finally:
+            for stream in (process.stdin, process.stdout, process.stderr):
+                with trio.CancelScope(shield=True):
+                    await stream.aclose()  # type: ignore[union-attr]
+            self._kubelet.nursery.start_soon(process.wait)  # the runtime reaps it
+
+    async def _feed(self, process: trio.Process, scope: trio.CancelScope) -> None:
+        assert process.stdin is not None
+        try:
+            while True:
+                message = await self._socket.receive_bytes()
+                if message[:2] == b"\xff\x00":
+                    await process.stdin.aclose()
+                elif message[:1] == b"\x00":
+                    with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+                        await process.stdin.send_all(message[1:])
+        except WebSocketDisconnect:
+            scope.cancel()
+
+    async def _pass_on(self, number: int, stream: Any) -> None:
+        while chunk := await stream.receive_some(_CHUNK):
+            await self._send(bytes([number]) + chunk)
+
+    async def _tell(self, code: int) -> None:
+        status: Json = {"metadata": {}, "status": "Success"}
+        if code:
+            code = 128 - code if code < 0 else code
+            status = {
+                "metadata": {},
+                "status": "Failure",
+                "message": f"command terminated with non-zero exit code: exit status {code}",
+                "reason": "NonZeroExitCode",
+                "details": {"causes": [{"reason": "ExitCode", "message": str(code)}]},
+            }
+        await self._send(b"\x03" + json.dumps(status).encode())
+
+    async def _send(self, message: bytes) -> None:
+        async with self._lock:
+            await self._socket.send_bytes(message)
+
+
+def _selector(request: Request) -> Callable[[Json], bool]:
+    """Return what tells whether an object is asked for."""
+    labels = dict(
+        part.split("=", 1)
+        for part in request.query_params.get("labelSelector", "").split(",")
+        if part
+    )
+    field_ = request.query_params.get("fieldSelector", "")
+    name = field_.removeprefix("metadata.name=") if field_ else None
+
+    def matches(one: Json) -> bool:
+        has = one["metadata"].get("labels") or {}
+        named = name is None or one["metadata"]["name"] == name
+        return named and all(has.get(key) == value for key, value in labels.items())
+
+    return matches
+
+
+@asynccontextmanager
+async def cluster_running(port: int | None = None) -> AsyncIterator[Api]:
+    """Have a cluster while the block lasts; nothing of it stays."""
+    config = Config()
+    config.accesslog = config.errorlog = None
+    config.graceful_timeout = 0.1
+    config.shutdown_timeout = 1.0
+    async with trio.open_nursery() as nursery:
+        api = Api(port or free_port(), nursery)
+        config.bind = [f"127.0.0.1:{api.port}"]
+        stop = trio.Event()
+        async with trio.open_nursery() as serving:
+            listening = serving.start
+            await listening(_serve, api, config, stop)
+            try:
+                yield api
+            finally:
+                with trio.CancelScope(shield=True):
+                    await api.kubelet.close()
+                stop.set()
+                serving.cancel_scope.deadline = trio.current_time() + 3
+        nursery.cancel_scope.cancel()
+
+
+async def _serve(
+    api: Api, config: Config, stop: trio.Event, task_status: trio.TaskStatus[Any]
+) -> None:
+    with suppress(trio.Cancelled):
+        await serve(api.app(), config, shutdown_trigger=stop.wait, task_status=task_status)  # type: ignore[arg-type]
