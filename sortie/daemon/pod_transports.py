@@ -18,7 +18,7 @@ from sortie.transports.host_health import HostHealth, MonitoredTransport
 from sortie.transports.kubernetes.background import Background
 from sortie.transports.kubernetes.cluster import Cluster, Place
 from sortie.transports.kubernetes.instance_lease import InstanceLease
-from sortie.transports.kubernetes.transport import KubernetesTransport
+from sortie.transports.kubernetes.transport import REATTACH, KubernetesTransport
 from sortie.transports.remote.launch import Bounds
 
 _CLOSE_BOUND = 5.0  # seconds
@@ -59,7 +59,7 @@ class PodTransports:
                 self._token,
                 self._background,
                 self._lease_of(place, pods.instance),
-                Bounds(handshake=handshake),
+                Bounds(handshake=handshake, reattach=REATTACH),
             )
             unswept = self._unswept.setdefault(host, set())
             self._pods[key] = made, MonitoredTransport(made, self._health(), unswept)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
@@ -12,6 +13,7 @@ from sortie.transports.kubernetes.background import Background
 from sortie.transports.kubernetes.cluster import Cluster
 from sortie.transports.kubernetes.exec_channel import ExecChannel
 from sortie.transports.kubernetes.manifests import CONTAINER
+from sortie.transports.remote.launch import HostGone
 from sortie.transports.remote.protocol import ScriptOutput
 from sortie.transports.remote.scripts import SHELL
 from sortie.transports.ssh.login_limit import LoginLimit
@@ -24,16 +26,26 @@ _MOST_IDLE_SHELLS = 4
 
 
 class PodLink:
-    """What a shell needs to run scripts in a pod; ``host`` is the pod's name in messages."""
+    """What a shell needs to run scripts in a pod; ``host`` is the pod's name in messages.
+
+    ``why_gone`` says why the pod is no more, "" where it is there or that cannot be told.
+    """
 
     generation = 1
 
-    def __init__(self, cluster: Cluster, pod: str, background: Background) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        pod: str,
+        background: Background,
+        why_gone: Callable[[], Awaitable[str]],
+    ) -> None:
         self.host = f"{cluster.host} (pod {pod})"
         self.login_limit = LoginLimit(self.host)
         self._cluster = cluster
         self._pod = pod
         self._background = background
+        self._why_gone = why_gone
         self._idle_shells: list[tuple[RemoteScript, float]] = []
         self._closed = False
 
@@ -44,7 +56,8 @@ class PodLink:
     async def open(self, command: str, text: bytes, parser: ScriptOutput) -> ExecChannel:
         """Run a command of /bin/sh; its stdin begins with ``text``.
 
-        The channel has to be aborted in the end. Raises HostError.
+        The channel has to be aborted in the end. Raises HostGone where the pod is no more, and
+        HostError.
         """
         if self._closed or self._background.closed:
             raise HostError(HostTrouble.DROPPED, f"the way to host {self.host} was closed")
@@ -57,6 +70,10 @@ class PodLink:
             await channel.opened()
             opened = True
             return channel
+        except HostError as exc:
+            if why := await self._why_gone():
+                raise HostGone(f"{why} (on host {self.host})") from exc
+            raise
         finally:
             if not opened:
                 channel.abort()

@@ -119,13 +119,13 @@ class PodKeeper:
         body = {"metadata": {"labels": {manifests.RESCUED: "true"}}}
         await self._tried(f"label {name}", "PATCH", f"{kind}/{name}", body=body)
 
-    async def why_gone(self, name: str) -> str:
+    async def why_gone(self, name: str, uid: str) -> str:
         """Return why a pod does not run any more, "" where nothing tells."""
         try:
             pod = await self._read(name)
         except HostError:
             return ""
-        if pod is None:
+        if pod is None or pod["metadata"]["uid"] != uid:
             return f"pod {name} was deleted"
         standing = standing_of(pod)
         if standing.state is PodState.READY:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from contextvars import ContextVar
+from functools import partial
 from typing import TypeVar
 
 import trio
@@ -26,9 +27,13 @@ from sortie.transports.kubernetes.paths import InPod, pod_of, workspace_of
 from sortie.transports.kubernetes.pod_link import PodLink
 from sortie.transports.kubernetes.pods import FoundPod, PodKeeper
 from sortie.transports.remote.launch import Bounds
+from sortie.transports.remote.supervisor_scripts import KEPT
 from sortie.transports.ssh.transport import SshTransport
 
 T = TypeVar("T")
+
+REATTACH = 300.0
+"""Seconds that a program in a pod lives without a link: an API server may be away for minutes."""
 
 _last_used: ContextVar[str | None] = ContextVar("last_used_pod", default=None)
 
@@ -38,6 +43,7 @@ class Pod:
 
     def __init__(self, found: FoundPod, link: PodLink, inside: SshTransport) -> None:
         self.name = found.name
+        self.uid = found.uid
         self.run = found.run
         self.link = link
         self.inside = inside
@@ -46,7 +52,8 @@ class Pod:
 class KubernetesTransport:
     """The pods of one namespace; ``root`` is where their volumes are mounted.
 
-    ``token`` stands for this life of the daemon.
+    ``token`` stands for this life of the daemon. ``kept`` bytes of each stream of a program are
+    kept in its pod while nobody takes them.
     """
 
     def __init__(
@@ -58,14 +65,16 @@ class KubernetesTransport:
         background: Background,
         lease: InstanceLease,
         bounds: Bounds | None = None,
+        kept: int = KEPT,
     ) -> None:
+        self._kept = kept
         self.root = root
         self._lease = lease
         self.keeper = PodKeeper(cluster, pods, root, token)
         self.files = PodFiles(self)
         self._cluster = cluster
         self._background = background
-        self._bounds = bounds or Bounds()
+        self._bounds = bounds or Bounds(reattach=REATTACH)
         self._env = tuple(pods.env)
         self._pods: dict[str, Pod] = {}
         self._locks: dict[str, trio.Lock] = {}
@@ -95,8 +104,15 @@ class KubernetesTransport:
             found = await self.keeper.running(key, make=make)
             if found is None:
                 return None
-            link = PodLink(self._cluster, found.name, self._background)
-            inside = SshTransport(self.host, link.as_pool(), bounds=self._bounds, variables=self._env)
+            link = PodLink(
+                self._cluster,
+                found.name,
+                self._background,
+                partial(self.keeper.why_gone, found.name, found.uid),
+            )
+            inside = SshTransport(
+                self.host, link.as_pool(), bounds=self._bounds, kept=self._kept, variables=self._env
+            )
             if self._hurries:
                 inside.hurry()
             self._pods[key] = Pod(found, link, inside)
@@ -116,8 +132,8 @@ class KubernetesTransport:
             return exc
         self.forget(key)
         with trio.move_on_after(10):
-            if why := await self.keeper.why_gone(pod.name):
-                return HostError(HostTrouble.DROPPED, f"{why} (on host {self.host}); {exc}")
+            if why := await self.keeper.why_gone(pod.name, pod.uid):
+                return HostError(HostTrouble.DROPPED, f"{why} (on host {self.host})")
         return exc
 
     def forget(self, key: str) -> None:

@@ -72,6 +72,13 @@ def root_process_of(said: str) -> RootProcess:
     return RootProcess(identity=ProcessIdentity(pid=int(pid), started_at=at), ticks=ticks)
 
 
+class HostGone(HostError):
+    """What a program ran on is no more, and so is the program: no link leads there again."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(HostTrouble.DROPPED, message)
+
+
 class NoRoomForNamespace(HostError):
     """A host has made namespaces before, and could make none for this program, which was not
     started."""

@@ -43,8 +43,8 @@ class RemoteLaunch(Struct, frozen=True, kw_only=True):
 
     ``lease`` is how many seconds it may live without hearing from us. Where ``inline``, its
     first argument is a piece of shell, and its environment stands in the command line.
-    ``namespaces`` is how it gets a PID namespace; None where it gets none. ``variables`` are those of
-    the host that the program gets besides HOST_VARIABLES.
+    ``namespaces`` is how it gets a PID namespace; None where it gets none. ``variables`` of a host
+    are given to the program besides HOST_VARIABLES.
     """
 
     command: Command

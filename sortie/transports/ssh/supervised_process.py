@@ -18,7 +18,7 @@ from msgspec import Struct
 from sortie.model import HostError, HostTrouble, ProcessesLeft, TransportError
 from sortie.transports import Exit, Stdin
 from sortie.transports.reaper import KILL_BOUND
-from sortie.transports.remote.launch import Bounds, lapsed, nonsense
+from sortie.transports.remote.launch import Bounds, HostGone, lapsed, nonsense
 from sortie.transports.remote.protocol import GO, HERE
 from sortie.transports.remote.supervision import DONE, END, Supervision
 from sortie.transports.remote.supervisor_scripts import ending_body
@@ -158,6 +158,8 @@ class SupervisedProcess(SshProcess):
                     parser=self._supervision.parser(),
                     urgent=True,
                 )
+            except HostGone:
+                raise
             except HostError:
                 return False
             self._channel = self._script.channel

@@ -17,6 +17,7 @@ from sortie.transports.ssh.asyncio_thread import open_asyncio_thread
 from sortie.transports.ssh.connection_pool import ConnectionPool
 from sortie.transports.ssh.transport import SshTransport
 from tests.contract.transport.launching import Launch
+from tests.kubernetes_api.pods import pod_holding
 from tests.skipped import FULL
 from tests.transports.containers import container_transport, requires_containers
 from tests.transports.endings import WAYS, local_transport, requires_namespaces
@@ -30,6 +31,7 @@ _ISOLATION = {
     "ssh-reattach": Isolation.NONE,
     "ssh-reattach-pid-namespace": Isolation.PID_NAMESPACE,
 }
+PODS = "pods"
 _ENDING = frozenset({"test_ending", "test_clearing", "test_lifetimes"})
 """Modules whose tests are of how processes end, which is what all ways differ in."""
 _IN_CONTAINERS = "container"
@@ -54,6 +56,7 @@ delivered from end to end goes this way."""
         pytest.param(BUBBLEWRAP, marks=(requires_namespaces, requires_bubblewrap)),
         pytest.param(_IN_CONTAINERS, marks=requires_containers),
         *(pytest.param(name, marks=requires_sshd) for name in _ISOLATION),
+        PODS,
     ],
 )
 def remote(
@@ -107,6 +110,10 @@ async def transport(remote: tuple[str, Sshd | None], tmp_path: Path) -> AsyncIte
             container_transport(outside, str(tmp_path)) as inside,
         ):
             yield inside
+        return
+    if way == PODS:
+        async with pod_holding(tmp_path, kept=_KEPT) as in_pod:
+            yield in_pod
         return
     if sshd is None:
         async with local_transport(way) as local:

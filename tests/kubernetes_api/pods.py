@@ -1,0 +1,69 @@
+"""Transports to pods of a cluster of the tests."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from sortie.config.kubernetes import KubernetesSettings
+from sortie.transports.kubernetes.background import Background
+from sortie.transports.kubernetes.cluster import Cluster, Place
+from sortie.transports.kubernetes.instance_lease import InstanceLease
+from sortie.transports.kubernetes.transport import KubernetesTransport
+from sortie.transports.remote.launch import Bounds
+from sortie.transports.remote.supervisor_scripts import KEPT
+from tests.kubernetes_api.server import Api, cluster_running
+
+HOST = "cluster"
+
+
+@asynccontextmanager
+async def pods_of(
+    api: Api,
+    directory: Path,
+    root: Path,
+    *,
+    token: str | None = None,
+    bounds: Bounds | None = None,
+    kept: int = KEPT,
+    **given: Any,
+) -> AsyncIterator[KubernetesTransport]:
+    """Have a transport of a daemon to a cluster, whose settings for pods are ``given``."""
+    kubeconfig = directory / "kubeconfig"
+    kubeconfig.write_text(api.kubeconfig(), encoding="utf-8")
+    pods = KubernetesSettings.model_validate({"image": "agent:1", "root": str(root), **given})
+    cluster, background = Cluster(Place(host=HOST, kubeconfig=str(kubeconfig))), Background()
+    token = token or secrets.token_hex(8)
+    lease = InstanceLease(cluster, pods.instance, token, background)
+    try:
+        yield KubernetesTransport(
+            cluster,
+            pods,
+            str(root),
+            token,
+            background,
+            lease,
+            bounds or Bounds(reattach=30.0),
+            kept,
+        )
+    finally:
+        await background.aclose()
+        await lease.release()
+        await cluster.aclose()
+
+
+@asynccontextmanager
+async def pod_holding(directory: Path, *, kept: int) -> AsyncIterator[KubernetesTransport]:
+    """Have a cluster with a pod in which a directory of this machine is."""
+    root = directory.parent
+    config = root / f"{directory.name}-kubeconfig"
+    config.mkdir()
+    async with (
+        cluster_running() as api,
+        pods_of(api, config, root, kept=kept) as transport,
+    ):
+        await transport.pod(directory.name, make=True)
+        yield transport
