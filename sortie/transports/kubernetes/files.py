@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from sortie.model import TransportError
 from sortie.transports import Files, Script
-from sortie.transports.kubernetes.paths import InPod, file_of, pod_of, workspace_of
+from sortie.transports.kubernetes.paths import (
+    InPod,
+    file_of,
+    is_inside,
+    last_used_pod,
+    pod_of,
+    workspace_of,
+)
 
 if TYPE_CHECKING:
     from sortie.transports.kubernetes.transport import KubernetesTransport, Pod
@@ -105,7 +112,7 @@ class PodFiles:
 
     async def read_file(self, directory: str, name: str, limit: int) -> bytes | None:
         """Return at most ``limit`` bytes of a regular file; see the port."""
-        where = file_of(self._transport.root, directory, name)
+        where = self._file(directory, name)
         pod = await self._transport.pod(where.key) if where is not None else None
         if where is None or pod is None:
             return None
@@ -127,7 +134,7 @@ class PodFiles:
 
     async def write_file(self, directory: str, name: str, content: bytes) -> None:
         """Write a small file; see the port. Without a pod nothing but the probe is written."""
-        where = file_of(self._transport.root, directory, name)
+        where = self._file(directory, name)
         if where is None:
             if directory == self._transport.root:
                 await self._transport.end_former()
@@ -140,11 +147,18 @@ class PodFiles:
 
     async def remove_file(self, directory: str, name: str) -> None:
         """Remove a file, if any; see the port."""
-        where = file_of(self._transport.root, directory, name)
+        where = self._file(directory, name)
         pod = await self._transport.pod(where.key) if where is not None else None
         if where is not None and pod is not None:
             request = pod.inside.files.remove_file(where.path, name)
             await self._transport.ask(where.key, request)
+
+    def _file(self, directory: str, name: str) -> InPod | None:
+        """Return where a file is: outside the root it is in the pod that this task uses."""
+        used = last_used_pod()
+        if used is not None and not is_inside(self._transport.root, directory):
+            return InPod(key=used, path=directory)
+        return file_of(self._transport.root, directory, name)
 
     async def _make_own(self, where: InPod, pod: Pod) -> None:
         """Make the directory in which all of an issue is, before something is written there."""

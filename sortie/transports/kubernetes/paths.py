@@ -1,4 +1,4 @@
-"""Which pod a path is in; pure.
+"""Which pod a path is in.
 
 A workspace ``KEY`` is asked for as ``ROOT/KEY``, and lies at ``ROOT/KEY/KEY`` in its pod: what else
 belongs to the issue, as the mirror of its repository, lies beside it, and every pod has its own.
@@ -6,7 +6,22 @@ belongs to the issue, as the mirror of its repository, lies beside it, and every
 
 from __future__ import annotations
 
+from contextvars import ContextVar
+
 from msgspec import Struct
+
+_last_used: ContextVar[str | None] = ContextVar("last_used_pod", default=None)
+
+
+def last_used_pod() -> str | None:
+    """Return the workspace whose pod this task, or the one that has started it, used last."""
+    return _last_used.get()
+
+
+def note_used_pod(key: str) -> None:
+    """Note that this task uses the pod of a workspace."""
+    _last_used.set(key)
+
 
 _MARKERS = "@incomplete/"
 
@@ -30,6 +45,11 @@ def workspace_of(root: str, path: str) -> InPod | None:
     if found is not None and path == f"{root}/{found.key}":
         return InPod(key=found.key, path=f"{path}/{found.key}")
     return found
+
+
+def is_inside(root: str, path: str) -> bool:
+    """Tell whether a directory is the root of the workspaces, or below it."""
+    return path == root or path.startswith(f"{root}/")
 
 
 def file_of(root: str, directory: str, name: str) -> InPod | None:

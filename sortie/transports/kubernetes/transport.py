@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from contextvars import ContextVar
 from functools import partial
 from typing import TypeVar
 
@@ -23,7 +22,13 @@ from sortie.transports.kubernetes.background import Background
 from sortie.transports.kubernetes.cluster import Cluster
 from sortie.transports.kubernetes.files import PodFiles
 from sortie.transports.kubernetes.instance_lease import InstanceLease
-from sortie.transports.kubernetes.paths import InPod, pod_of, workspace_of
+from sortie.transports.kubernetes.paths import (
+    InPod,
+    last_used_pod,
+    note_used_pod,
+    pod_of,
+    workspace_of,
+)
 from sortie.transports.kubernetes.pod_link import PodLink
 from sortie.transports.kubernetes.pods import FoundPod, PodKeeper
 from sortie.transports.remote.launch import Bounds
@@ -35,8 +40,6 @@ T = TypeVar("T")
 REATTACH = 300.0
 """Seconds that a program in a pod lives without a link: an API server may be away for minutes."""
 
-_last_used: ContextVar[str | None] = ContextVar("last_used_pod", default=None)
-
 
 class Pod:
     """A pod that runs, and the way into it."""
@@ -44,7 +47,7 @@ class Pod:
     def __init__(self, found: FoundPod, link: PodLink, inside: SshTransport) -> None:
         self.name = found.name
         self.uid = found.uid
-        self.run = found.run
+        self.runs = {RunId(found.run)} if found.run else set[RunId]()
         self.link = link
         self.inside = inside
 
@@ -96,7 +99,7 @@ class KubernetesTransport:
     async def pod(self, key: str, *, make: bool = False) -> Pod | None:
         """Return the pod of a workspace, made where ``make``; None where there is none."""
         await self.end_former()
-        _last_used.set(key)
+        note_used_pod(key)
         async with self._locks.setdefault(key, trio.Lock()):
             known = self._pods.get(key)
             if known is not None:
@@ -160,11 +163,11 @@ class KubernetesTransport:
     async def _process(self, command: Command) -> AsyncIterator[Process]:
         where = pod_of(self.root, command.cwd)
         pod = await self._needed(where, command.cwd)
-        key = where.key if where is not None else _last_used.get() or ""
+        key = where.key if where is not None else last_used_pod() or ""
         run = command.env.get(COOKIE)
-        if run is not None and pod.run != run:
+        if run is not None and run not in pod.runs:
             await self.keeper.note_run(pod.name, run)
-            pod.run = run
+            pod.runs.add(RunId(run))
         try:
             async with pod.inside.process(command) as process:
                 yield process
@@ -175,16 +178,16 @@ class KubernetesTransport:
         """Return what a script writes to stdout; see the port."""
         where = pod_of(self.root, script.cwd)
         pod = await self._needed(where, script.cwd)
-        return await self.ask(_last_used.get() or "", pod.inside.run_script(script))
+        return await self.ask(last_used_pod() or "", pod.inside.run_script(script))
 
     async def resolve_program(self, name: str, path: str | None = None) -> str:
         """Return the absolute path of an executable in the pod that this task uses."""
         pod = await self._needed(None, "/")
-        return await self.ask(_last_used.get() or "", pod.inside.resolve_program(name, path))
+        return await self.ask(last_used_pod() or "", pod.inside.resolve_program(name, path))
 
     async def _needed(self, where: InPod | None, path: str) -> Pod:
         """Return the pod in which something is to run. Raises TransportError without one."""
-        key = where.key if where is not None else _last_used.get()
+        key = where.key if where is not None else last_used_pod()
         pod = await self.pod(key) if key is not None else None
         if pod is None:
             raise TransportError(
@@ -208,13 +211,15 @@ class KubernetesTransport:
         count = await self.end_former()
         wanted = frozenset(run_ids)
         for key, pod in list(self._pods.items()):
-            if pod.run not in wanted:
+            of_it = pod.runs & wanted
+            if pod.runs and not of_it:
                 continue
             try:
                 count += await pod.inside.sweep(run_ids, grace=grace, roots=roots)
-                wanted -= {RunId(pod.run)}
+                wanted -= of_it
             except TransportError:
                 self.forget(key)
+                wanted |= of_it
         if wanted:
             count += await self.keeper.end_runs(frozenset(map(str, wanted)))
         return count
