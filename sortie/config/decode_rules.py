@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from sortie.config.blocks import decode_block
 from sortie.config.context import DecodeContext
 from sortie.config.fields import fields_of
+from sortie.config.kubernetes import named_clusters
 from sortie.config.messages import describe, nearest
 from sortie.config.report import Report
 from sortie.config.rules import WrittenRule
@@ -135,19 +136,28 @@ class RuleDecoder(Struct, kw_only=True):
 
     def _on_hosts(self, document: Node, node: Node, hosts: tuple[str, ...], key: str) -> Node:
         """Let the rule's runs be on its hosts only, which have to be among all."""
+        worker = document.at(("worker",))
+        pods = self.document.at(("worker", "kubernetes"))
         listed = self.document.at(("worker", "ssh_hosts"))
         known = [str(item.value) for item in listed.items()] if listed else []
+        place = "ssh_hosts"
+        clusters = named_clusters(pods) if pods is not None else {}
+        if clusters:
+            known, place = list(clusters), "kubernetes.clusters"
         items = node.items() or (node,)
         for item, host in zip(items, hosts, strict=False):
             if host not in (known or [LOCAL]):
-                message = f"needs one of worker.ssh_hosts, not {describe(host)}"
+                message = f"needs one of worker.{place}, not {describe(host)}"
                 self._tell(item, f"{key}.hosts", message if known else f"{message}; none is named")
-        if not known:
+        if not known or worker is None:
             return document
-        worker = document.at(("worker",))
-        assert worker is not None
-        chosen = replace(node, value=tuple(items))
-        return document.with_entry("worker", worker.with_entry("ssh_hosts", chosen))
+        if pods is None or not clusters:
+            chosen = replace(node, value=tuple(items))
+            return document.with_entry("worker", worker.with_entry("ssh_hosts", chosen))
+        kept = tuple(clusters[host] for host in hosts if clusters.get(host) is not None)
+        if kept:
+            pods = pods.with_entry("clusters", replace(node, value=kept))
+        return document.with_entry("worker", worker.with_entry("kubernetes", pods))
 
     def _take(self, problems: Collection[Problem], key: str, rule: Node) -> None:
         """Report what the top level has not, under the rule's key, and at a place in the rule."""

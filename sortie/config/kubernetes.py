@@ -19,7 +19,7 @@ from sortie.config.values import (
     needs,
     whole,
 )
-from sortie.documents import Path
+from sortie.documents import Node, Path
 from sortie.model import LOCAL
 
 PREFIX = "sortie.dev/"
@@ -120,6 +120,17 @@ class KubernetesSettings(Block):
     labels: Texts = Frozen()
     max_pods: Annotated[int, whole(1)] | None = None
     start_timeout: Annotated[float, milliseconds(1000)] = Field(300.0, alias="start_timeout_ms")
+
+
+def named_clusters(pods: Node) -> dict[str, Node | None]:
+    """Return where the clusters of a block stand, by their names; None for the one that stands
+    nowhere."""
+    default = ClusterSettings().name
+    listed = pods.at(("clusters",))
+    if listed is None:
+        return {default: None}
+    named = [(item.at(("name",)), item) for item in listed.items()]
+    return {default if name is None else str(name.value): item for name, item in named}
 
 
 _LABEL_KEY = rf"({_DNS_NAME}/)?[A-Za-z0-9]([-._A-Za-z0-9]{{0,61}}[A-Za-z0-9])?"

@@ -123,6 +123,8 @@ def test_defaults_are_those_of_the_contract() -> None:
         "share": {"weight": 1, "guaranteed": 0},
         "worker": {
             "ssh_hosts": (),
+            "kubernetes": None,
+            "kubeconfig": None,
             "max_concurrent_agents_per_host": None,
             "ssh_strict_host_key_checking": "accept-new",
             "ssh_config": None,

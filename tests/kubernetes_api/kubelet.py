@@ -35,6 +35,7 @@ class Kubelet:
     unpullable: str | None = None
     stuck: bool = False
     """Pods that are deleted do not go: their node is away."""
+    mounts: set[str] = field(default_factory=set)
     roots: dict[str, list[psutil.Process]] = field(default_factory=dict)
     scopes: dict[str, set[trio.CancelScope]] = field(default_factory=dict)
 
@@ -57,6 +58,7 @@ class Kubelet:
                 return
             for mount in pod["spec"]["containers"][0].get("volumeMounts", ()):
                 Path(mount["mountPath"]).mkdir(parents=True, exist_ok=True)
+                self.mounts.add(mount["mountPath"])
             Path(self._environ(pod)["HOME"]).mkdir(parents=True, exist_ok=True)
             self._set(pod, phase="Running", container={"running": {}})
 
@@ -142,11 +144,8 @@ class Kubelet:
     def drop(self, owner: Mapping[str, Any]) -> None:
         """Remove what a pod or a claim has in its volume."""
         key = owner["metadata"].get("annotations", {}).get(WORKSPACE)
-        for pod in (owner, *self.objects.found.values()):
-            for container in pod.get("spec", {}).get("containers", ()):
-                for mount in container.get("volumeMounts", ()):
-                    if key:
-                        shutil.rmtree(Path(mount["mountPath"]) / key, ignore_errors=True)
+        for mount in self.mounts if key else ():
+            shutil.rmtree(Path(mount) / key, ignore_errors=True)
 
     def _set(self, pod: Json, *, phase: str, container: Any = None, conditions: Any = ()) -> None:
         status: Json = {"phase": phase, "conditions": list(conditions)}

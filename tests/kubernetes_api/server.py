@@ -112,7 +112,7 @@ class Api:
             try:
                 if request.headers.get("authorization") != f"Bearer {TOKEN}":
                     raise Refused(401, "Unauthorized", "Unauthorized")
-                self._fail_as_told(request)
+                self._fail_as_told(request.method, str(request.url))
                 answered: Response = await ask(request)
             except Refused as exc:
                 after = {"Retry-After": str(exc.retry_after)} if exc.retry_after else {}
@@ -121,9 +121,9 @@ class Api:
 
         return answer
 
-    def _fail_as_told(self, request: Request) -> None:
+    def _fail_as_told(self, method: str, url: str) -> None:
         for fault in self.faults:
-            if fault.method == request.method and re.search(fault.path, str(request.url)):
+            if fault.method == method and re.search(fault.path, url):
                 fault.times -= 1
                 if fault.times <= 0:
                     self.faults.remove(fault)
@@ -238,6 +238,7 @@ class Api:
             await _refuse(socket, Refused(400, "BadRequest", "no protocol that is known here"))
             return
         try:
+            self._fail_as_told("EXEC", socket.url.path)
             with self.kubelet.program(params["namespace"], params["name"]) as (pod, env):
                 with trio.CancelScope() as scope:
                     self.links.add(scope)

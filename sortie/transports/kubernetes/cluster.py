@@ -35,6 +35,7 @@ _WATCH_FOR = 300  # seconds after which the server ends a watch by itself
 _UNAUTHORIZED, _TOO_MANY = 401, 429
 _LARGEST_READ = 1 << 16
 _QUEUE = 4  # messages that wait for whoever reads a WebSocket
+_GOODBYE_BOUND = 1.0  # seconds
 _OWN_NAMESPACE = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
 Json = dict[str, Any]
@@ -256,6 +257,7 @@ class Cluster:
                     max_message_size_bytes=_LARGEST_READ,
                     queue_size=_QUEUE,
                     keepalive_ping_interval_seconds=None,
+                    session_class=BoundedSocket,
                     headers={"Authorization": f"Bearer {api.auth.token}"} if api.auth.token else {},
                     extensions=sni if api.auth.tls_server_name else {},
                 )
@@ -361,6 +363,17 @@ class Cluster:
         return HostError(
             HostTrouble.UNREACHABLE, f"could not {attempt} on host {self.host}: {reason}"
         )
+
+
+class BoundedSocket(httpx_ws.AsyncWebSocketSession):
+    """A WebSocket that is closed in a moment, also where the server takes nothing any more."""
+
+    async def close(self, code: int = 1000, reason: str | None = None) -> None:
+        """Say goodbye, and close the connection."""
+        with trio.move_on_after(_GOODBYE_BOUND):
+            await super().close(code, reason)
+            return
+        await self.stream.aclose()
 
 
 class _StaleError(HostError):

@@ -90,19 +90,30 @@ class PodKeeper:
     async def end_former(self) -> int:
         """End all pods that an earlier life of this daemon left; return how many."""
         found = await self._list()
-        former = [pod for pod in found if not self._is_ours(pod)]
-        async with trio.open_nursery() as nursery:
-            for pod in former:
-                nursery.start_soon(self._end, pod)
-        return len(former)
+        return await self._end_all([pod for pod in found if not self._is_ours(pod)])
 
     async def end_runs(self, run_ids: frozenset[str]) -> int:
         """End the pods that work for some runs; return how many."""
-        found = [pod for pod in await self._list() if _label(pod, manifests.RUN) in run_ids]
+        found = await self._list()
+        return await self._end_all([pod for pod in found if _label(pod, manifests.RUN) in run_ids])
+
+    async def _end_all(self, pods: list[Json]) -> int:
+        """End pods at the same time; return how many. Raises HostError for the first that stays,
+        when the others have gone."""
+        errors: list[HostError] = []
+
+        async def end(pod: Json) -> None:
+            try:
+                await self._end(pod)
+            except HostError as exc:
+                errors.append(exc)
+
         async with trio.open_nursery() as nursery:
-            for pod in found:
-                nursery.start_soon(self._end, pod)
-        return len(found)
+            for pod in pods:
+                nursery.start_soon(end, pod)
+        if errors:
+            raise errors[0]
+        return len(pods)
 
     async def note_run(self, name: str, run: str) -> None:
         """Label a pod with the run that it works for."""
