@@ -38,6 +38,9 @@ _QUEUE = 4  # messages that wait for whoever reads a WebSocket
 _GOODBYE_BOUND = 1.0  # seconds
 _OWN_NAMESPACE = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
+# A server that is newer than kr8s is no fault of anybody's.
+warnings.filterwarnings("ignore", message="Kubernetes version", category=UserWarning)
+
 Json = dict[str, Any]
 
 
@@ -305,9 +308,7 @@ class Cluster:
                 }
                 if self._place.kubeconfig is not None:
                     given["kubeconfig"] = self._place.kubeconfig
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")  # a newer server than kr8s knows is no fault
-                    self._api = await open_api(**given)
+                self._api = await open_api(**given)
                 self.namespace = self._place.namespace or await self._known_namespace()
             return self._api
 
