@@ -87,8 +87,13 @@ def _kept(old: Settings, same: Settings, new: Settings) -> Settings:
             **{section: getattr(old, section) for section in _SECTIONS},
             **{section: getattr(same, section) for section in _OF_RULES},
             **{name: getattr(old, name) for name in _TOP_LEVEL},
-            "remote_root": old.remote_root,
+            "remote_root": new.remote_root if _in_pods(old, new) else old.remote_root,
             "blocks": Frozen(blocks),
             "tracker_block": old.tracker_block,
         }
     )
+
+
+def _in_pods(old: Settings, new: Settings) -> bool:
+    """Tell whether runs have or had pods, whose root is none of a machine."""
+    return old.worker.kubernetes is not None or new.worker.kubernetes is not None

@@ -16,14 +16,14 @@ from sortie.model import RunId
 from sortie.transports import Transport
 from sortie.transports.host_health import HostHealth, MonitoredTransport
 from sortie.transports.kubernetes.background import Background
-from sortie.transports.kubernetes.cluster import Cluster, Place
+from sortie.transports.kubernetes.cluster import Cluster, ClusterPlace
 from sortie.transports.kubernetes.instance_lease import InstanceLease
 from sortie.transports.kubernetes.transport import REATTACH, KubernetesTransport
 from sortie.transports.remote.launch import Bounds
 
 _CLOSE_BOUND = 5.0  # seconds
 
-_Key = tuple[Place, KubernetesSettings, str, float]
+_Key = tuple[ClusterPlace, KubernetesSettings, str, float]
 
 
 class PodTransports:
@@ -35,8 +35,8 @@ class PodTransports:
     def __init__(self, health: Callable[[], HostHealth]) -> None:
         self._health = health
         self._background = Background()
-        self._clusters: dict[Place, Cluster] = {}
-        self._leases: dict[tuple[Place, str], InstanceLease] = {}
+        self._clusters: dict[ClusterPlace, Cluster] = {}
+        self._leases: dict[tuple[ClusterPlace, str], InstanceLease] = {}
         self._pods: dict[_Key, tuple[KubernetesTransport, MonitoredTransport]] = {}
         self._unswept: dict[str, set[RunId]] = {}
         # What a daemon's life leaves in a cluster is told by it from what an earlier one left.
@@ -65,7 +65,7 @@ class PodTransports:
             self._pods[key] = made, MonitoredTransport(made, self._health(), unswept)
         return self._pods[key][1]
 
-    def _lease_of(self, place: Place, instance: str) -> InstanceLease:
+    def _lease_of(self, place: ClusterPlace, instance: str) -> InstanceLease:
         if (place, instance) not in self._leases:
             holder = f"pid {os.getpid()} on {platform.node()}, life {self._token}"
             lease = InstanceLease(self._clusters[place], instance, holder, self._background)
@@ -95,12 +95,12 @@ class PodTransports:
                 await cluster.aclose()
 
 
-def place_of(host: str, settings: Settings) -> Place:
+def place_of(host: str, settings: Settings) -> ClusterPlace:
     """Return where the pods of a host are."""
     pods = settings.worker.kubernetes
     clusters = () if pods is None else pods.clusters
     named = next((one for one in clusters if one.name == host), None)
-    return Place(
+    return ClusterPlace(
         host=host,
         kubeconfig=settings.worker.kubeconfig,
         context=None if named is None else named.context,

@@ -12,6 +12,7 @@ from pydantic.fields import FieldInfo
 
 from sortie.config.fields import fields_of, leaves_of, lookup_of
 from sortie.config.json_schema import json_schema
+from sortie.config.kubernetes import KubernetesSettings
 from sortie.config.overrides import TARGETS
 from sortie.config.reactions import (
     ChecksReaction,
@@ -28,6 +29,7 @@ from sortie.config.rules import Conditions, WrittenRule
 from sortie.config.self_review import SelfReviewSettings
 from sortie.config.settings import Rule, Settings, TrackerSettings, WorkspaceSettings
 from sortie.config.values import Frozen
+from sortie.config.worker import WorkerSettings
 from sortie.trackers.file import FileSettings
 from sortie.workflow.prompts import PROMPT_VARIABLES, VARIABLE_FIELDS
 from tests.docs.pages import built_in_schemas, page, section, table, word, words
@@ -49,6 +51,7 @@ SPECIAL = {
     "workspace.root": "derived",
     "server.auth_token": "made at start",
     "db_path": "`.sortie.db`",
+    "worker.kubernetes.clusters": "one with the name `kubernetes`",
 }
 LOOKUPS = {
     "anywhere in the value": Lookup.ANYWHERE,
@@ -100,6 +103,7 @@ def settings(tracker_block: str = "file") -> Settings:
         tracker=TrackerSettings(kind="file"),
         workspace=WorkspaceSettings(root="/w"),
         self_review=SelfReviewSettings(),
+        worker=WorkerSettings(kubernetes=KubernetesSettings(image="agent:1")),
         reactions=ReactionsSettings(
             checks=ChecksReaction(),
             review=ReviewReaction(),

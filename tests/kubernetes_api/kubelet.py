@@ -33,6 +33,8 @@ class Kubelet:
     nursery: trio.Nursery
     unschedulable: str | None = None
     unpullable: str | None = None
+    path: str = field(default_factory=lambda: os.environ["PATH"])
+    """The PATH in pods."""
     stuck: bool = False
     """Pods that are deleted do not go: their node is away."""
     mounts: set[str] = field(default_factory=set)
@@ -117,7 +119,7 @@ class Kubelet:
         await trio.lowlevel.checkpoint()
 
     def _environ(self, pod: Json) -> dict[str, str]:
-        env = {"PATH": os.environ["PATH"], "HOSTNAME": pod["metadata"]["name"], "HOME": "/"}
+        env = {"PATH": self.path, "HOSTNAME": pod["metadata"]["name"], "HOME": "/"}
         namespace = pod["metadata"]["namespace"]
         for one in pod["spec"]["containers"][0].get("env", ()):
             if "value" in one:

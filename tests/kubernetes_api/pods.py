@@ -10,7 +10,7 @@ from typing import Any
 
 from sortie.config.kubernetes import KubernetesSettings
 from sortie.transports.kubernetes.background import Background
-from sortie.transports.kubernetes.cluster import Cluster, Place
+from sortie.transports.kubernetes.cluster import Cluster, ClusterPlace
 from sortie.transports.kubernetes.instance_lease import InstanceLease
 from sortie.transports.kubernetes.transport import KubernetesTransport
 from sortie.transports.remote.launch import Bounds
@@ -35,7 +35,7 @@ async def pods_of(
     kubeconfig = directory / "kubeconfig"
     kubeconfig.write_text(api.kubeconfig(), encoding="utf-8")
     pods = KubernetesSettings.model_validate({"image": "agent:1", "root": str(root), **given})
-    cluster, background = Cluster(Place(host=HOST, kubeconfig=str(kubeconfig))), Background()
+    cluster, background = Cluster(ClusterPlace(host=HOST, kubeconfig=str(kubeconfig))), Background()
     token = token or secrets.token_hex(8)
     lease = InstanceLease(cluster, pods.instance, token, background)
     try:

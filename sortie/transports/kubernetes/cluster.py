@@ -44,7 +44,7 @@ warnings.filterwarnings("ignore", message="Kubernetes version", category=UserWar
 Json = dict[str, Any]
 
 
-class Place(Struct, frozen=True, kw_only=True):
+class ClusterPlace(Struct, frozen=True, kw_only=True):
     """A namespace of a cluster; ``host`` is its name in the settings.
 
     ``kubeconfig`` and ``context`` are None for what the daemon itself would use, and ``namespace``
@@ -84,7 +84,7 @@ class ApiRefusal(Exception):
 class Cluster:
     """One namespace of a cluster, connected to by the first request; to be closed."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: ClusterPlace) -> None:
         self.host = place.host
         self._place = place
         self._api: Any = None

@@ -33,7 +33,7 @@ class PodState(Enum):
     OVER = auto()
 
 
-class Standing(Struct, frozen=True, kw_only=True):
+class PodStanding(Struct, frozen=True, kw_only=True):
     """How a pod stands; ``reason`` is why it does not run, "" where nothing was told.
 
     ``hopeless``: waiting does not help. ``unschedulable``: no node takes it now.
@@ -45,23 +45,23 @@ class Standing(Struct, frozen=True, kw_only=True):
     unschedulable: bool = False
 
 
-def standing_of(pod: Mapping[str, Any]) -> Standing:
+def standing_of(pod: Mapping[str, Any]) -> PodStanding:
     """Return how a pod stands."""
     status = pod.get("status") or {}
     reason = "; ".join(_reasons(status))
     if status.get("phase") in ("Failed", "Succeeded"):
-        return Standing(state=PodState.OVER, reason=reason or "its container has ended")
+        return PodStanding(state=PodState.OVER, reason=reason or "its container has ended")
     if (pod.get("metadata") or {}).get("deletionTimestamp"):
-        return Standing(state=PodState.LEAVING, reason=reason or "it is being deleted")
+        return PodStanding(state=PodState.LEAVING, reason=reason or "it is being deleted")
     containers = status.get("containerStatuses") or ()
     if status.get("phase") == "Running" and all(_is_running(one) for one in containers):
-        return Standing(state=PodState.READY)
+        return PodStanding(state=PodState.READY)
     hopeless = any(_waiting(one).get("reason") in _HOPELESS for one in containers)
     unschedulable = any(
         one.get("type") == "PodScheduled" and one.get("reason") == _UNSCHEDULABLE
         for one in status.get("conditions") or ()
     )
-    return Standing(
+    return PodStanding(
         state=PodState.WAITING, reason=reason, hopeless=hopeless, unschedulable=unschedulable
     )
 

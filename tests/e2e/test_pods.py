@@ -1,0 +1,127 @@
+"""Agents in pods: real daemons, and a cluster of the tests, whose pods run on this machine."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from tests.e2e.conftest import Start
+from tests.e2e.place import SORTIE, Place
+from tests.kubernetes_api.server import Api, cluster_running
+
+
+@pytest.fixture
+async def api(place: Place) -> AsyncIterator[Api]:
+    """Give a cluster whose nodes have the agent's program, and a kubeconfig for it."""
+    async with cluster_running() as running:
+        (place.root / "kubeconfig").write_text(running.kubeconfig())
+        running.kubelet.path = f"{os.path.dirname(SORTIE)}:{os.environ['PATH']}"
+        yield running
+
+
+def write_workflow(place: Place, worker: dict[str, Any] | None = None, **pods: Any) -> None:
+    """Have runs in pods whose volumes are mounted below the place."""
+    kubernetes = {"image": "agent:1", "root": str(place.root / "pods"), **pods}
+    place.write_workflow(
+        worker={
+            "kubernetes": kubernetes,
+            "kubeconfig": str(place.root / "kubeconfig"),
+            "ssh_pass_env": ["KIRO_SIM_LOG"],
+            **(worker or {}),
+        }
+    )
+
+
+def left(api: Api) -> list[str]:
+    """Return the names of pods and claims."""
+    kinds = ("pods", "persistentvolumeclaims")
+    return [name for kind, _, name in api.objects.found if kind in kinds]
+
+
+async def test_each_issue_has_a_pod_until_it_is_done(place: Place, start: Start, api: Api) -> None:
+    """Runs work in pods of their own, a later one in the same, and nothing is left at the end."""
+    write_workflow(place)
+    names = ["P-1", "P-2", "P-3"]
+    for name in names:
+        place.add_issue(name, "delay=1")
+
+    async with start() as daemon:
+        await daemon.line("issue.moved", lifecycle="handoff", nth=len(names))
+        pods = Counter(
+            pod["metadata"]["annotations"]["sortie.dev/workspace"]
+            for pod in api.objects.items("pods", "agents")
+        )
+        place.add_issue("P-1", "delay=1")
+        await daemon.line("issue.moved", lifecycle="handoff", issue="P-1", nth=2)
+        for name in names:
+            place.add_issue(name, state="Done")
+        await daemon.line("workspace.removed", nth=len(names))
+    rows = await place.history()
+
+    assert pods == dict.fromkeys(names, 1)
+    assert {(row["status"], row["host"]) for row in rows} == {("succeeded", "kubernetes")}
+    assert Counter(row["issue"] for row in rows) == {"P-1": 2, "P-2": 1, "P-3": 1}
+    assert {row["workspace"] for row in rows if row["issue"] == "P-1"} == {
+        f"{place.root}/pods/P-1/P-1"
+    }
+    assert left(api) == []
+    assert place.processes() == []
+
+
+async def test_a_daemon_that_was_killed_finds_the_volume_again(
+    place: Place, start: Start, api: Api
+) -> None:
+    """What its agent left ends with its pod, before the issue runs again on the same volume."""
+    write_workflow(place)
+    place.add_issue("P-1", "hang=1")
+    async with start() as daemon:
+        await daemon.line("turn.started", issue="P-1")
+        (before,) = api.objects.items("pods", "agents")
+        (place.root / "pods/P-1/P-1/work").write_text("mine")
+        place.add_issue("P-1")
+        await daemon.kill()
+    async with start() as daemon:
+        await daemon.line("issue.moved", lifecycle="handoff", issue="P-1")
+        (after,) = api.objects.items("pods", "agents")
+
+    assert before["metadata"]["uid"] != after["metadata"]["uid"]
+    assert (place.root / "pods/P-1/P-1/work").read_text() == "mine"
+    assert len(place.agents()) == 2
+    assert place.processes() == []
+
+
+async def test_what_is_in_the_way_of_pods_is_a_gate_in_words(
+    place: Place, start: Start, api: Api
+) -> None:
+    """The issue waits, and loses no attempt, until the quota lets its pod be made."""
+    write_workflow(place)
+    api.quota = 0
+    place.add_issue("P-1")
+    async with start() as daemon:
+        told = await daemon.line("host.rested", host="kubernetes")
+        api.quota = None
+        await daemon.line("issue.moved", lifecycle="handoff", issue="P-1")
+    rows = await place.history()
+
+    assert "exceeded quota: agents" in told["reason"]
+    assert [(row["status"], row["attempt"]) for row in rows][-1] == ("succeeded", 0)
+
+
+async def test_the_doctor_tells_what_the_daemon_may_not_do(place: Place, api: Api) -> None:
+    """Nothing is made; a right that is missing is named with the Role that gives it."""
+    write_workflow(place)
+    api.denied = frozenset({("create", "pods/exec"), ("get", "secrets")})
+
+    ran = await place.sortie("doctor", "--host", "kubernetes")
+    api.denied = frozenset({("get", "secrets")})
+    well = await place.sortie("doctor", "--host", "kubernetes")
+
+    assert "the daemon may not create pods/exec in the namespace agents" in ran.out
+    assert "deploy/kubernetes/agents/pods.yaml" in ran.out
+    assert ran.code != 0
+    assert (well.code, left(api)) == (0, [])
+    assert "an API server v1.36.3 answers" in well.out
