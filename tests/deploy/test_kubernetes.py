@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 import yaml
 
+from sortie.config.kubernetes import KubernetesSettings
 from sortie.daemon import stop_deadline
+from sortie.daemon.doctor.pods import CLAIM_RIGHTS, POD_RIGHTS
+from sortie.transports.kubernetes.manifests import pod
 from tests.docs.pages import ROOT, code_blocks, page
 
 FOLDER = ROOT / "deploy/kubernetes"
@@ -96,6 +99,61 @@ def test_the_objects_fit_each_other_and_the_image() -> None:
     assert "VOLUME /data\n" in IMAGE
     for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
         assert container[probe]["exec"]["command"][1] == "/opt/sortie/probe.py"
+
+
+AGENTS = FOLDER / "agents"
+
+
+@pytest.mark.parametrize("kind", sorted(manifests(AGENTS)))
+def test_the_schemas_hold_for_what_pods_of_agents_need(kind: str) -> None:
+    """Each object is one that an old version and the newest one know, to the letter."""
+    validate = pytest.importorskip(
+        "kubernetes_validate", reason="needs kubernetes-validate, of the extra dev"
+    )
+
+    for version in (OLDEST, validate.latest_version()):
+        validate.validate(manifests(AGENTS)[kind], version, strict=True)
+
+
+def test_the_daemon_may_do_with_pods_what_it_does_and_no_more() -> None:
+    """The Role has the rights that the doctor asks for, and is given to the daemon's account."""
+    every = manifests(AGENTS)
+    role, binding = every["Role"], every["RoleBinding"]
+    granted = {
+        (resource, verb)
+        for rule in role["rules"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+
+    assert granted == {*POD_RIGHTS, *CLAIM_RIGHTS}
+    assert binding["roleRef"]["name"] == role["metadata"]["name"]
+    (subject,) = binding["subjects"]
+    account = manifests()["ServiceAccount"]["metadata"]
+    assert (subject["name"], subject["namespace"]) == (account["name"], account["namespace"])
+    assert every["ServiceAccount"]["automountServiceAccountToken"] is False
+    namespaces = {one["metadata"].get("namespace") for one in every.values()}
+    assert namespaces == {None, every["Namespace"]["metadata"]["name"]}
+
+
+def test_pods_of_agents_fulfil_the_restricted_standard() -> None:
+    """Which their namespace enforces; and its policy means them by a label that they have."""
+    every = manifests(AGENTS)
+    pods = KubernetesSettings(image="agent:1")
+    made = pod(pods, "/workspaces", "T-1", "token")
+    spec, container = made["spec"], made["spec"]["containers"][0]
+    enforced = every["Namespace"]["metadata"]["labels"]["pod-security.kubernetes.io/enforce"]
+    selector = every["NetworkPolicy"]["spec"]["podSelector"]["matchLabels"]
+
+    assert enforced == "restricted"
+    assert spec["securityContext"]["runAsNonRoot"] is True
+    assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert all(volume.keys() <= {"name", "persistentVolumeClaim"} for volume in spec["volumes"])
+    assert selector.items() <= made["metadata"]["labels"].items()
 
 
 def test_no_secret_stands_in_a_manifest() -> None:

@@ -130,7 +130,7 @@ class Api:
                 raise fault.refused
 
     async def _version(self, _: Request) -> Response:
-        return JSONResponse({"major": "1", "minor": "36", "gitVersion": "v1.36.3"})
+        return JSONResponse({"major": "1", "minor": "35", "gitVersion": "v1.35.0"})
 
     async def _review(self, request: Request) -> Response:
         asked = (await request.json())["spec"]["resourceAttributes"]

@@ -17,13 +17,13 @@ from sortie.model.checks import Check, CheckResult, failed, passed, warned
 from sortie.transports.kubernetes.cluster import ApiRefusal, Cluster
 
 _LEASES = "coordination.k8s.io"
-_POD_RIGHTS = (
+POD_RIGHTS = (
     *(("pods", verb) for verb in ("create", "get", "list", "watch", "patch", "delete")),
     ("pods/exec", "create"),
     ("pods/exec", "get"),
     *(("leases", verb) for verb in ("create", "get", "update")),
 )
-_CLAIM_RIGHTS = tuple(
+CLAIM_RIGHTS = tuple(
     ("persistentvolumeclaims", verb) for verb in ("create", "get", "patch", "delete")
 )
 _REMEDY = (
@@ -77,9 +77,9 @@ class NamespaceLook:
 
     async def _rights(self) -> CheckResult:
         pods = self._settings.worker.kubernetes
-        wanted = _POD_RIGHTS
+        wanted = POD_RIGHTS
         if pods is not None and pods.volume.kind == "claim":
-            wanted += _CLAIM_RIGHTS
+            wanted += CLAIM_RIGHTS
         missing = []
         for resource, verb in wanted:
             try:

@@ -9,19 +9,19 @@ from __future__ import annotations
 import json
 import os
 import ssl
-import warnings
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-import httpx
-import httpx_ws
-import kr8s
 import trio
-from kr8s.asyncio import api as open_api
 from msgspec import Struct
 
 from sortie.model import HostError, HostTrouble
+
+if TYPE_CHECKING:
+    import httpx
+    import httpx_ws
 
 ANSWER_BOUND = 30.0
 """Seconds for one request."""
@@ -35,11 +35,8 @@ _WATCH_FOR = 300  # seconds after which the server ends a watch by itself
 _UNAUTHORIZED, _TOO_MANY = 401, 429
 _LARGEST_READ = 1 << 16
 _QUEUE = 4  # messages that wait for whoever reads a WebSocket
-_GOODBYE_BOUND = 1.0  # seconds
+_WIRE = "sortie.transports.kubernetes.wire"
 _OWN_NAMESPACE = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
-
-# A server that is newer than kr8s is no fault of anybody's.
-warnings.filterwarnings("ignore", message="Kubernetes version", category=UserWarning)
 
 Json = dict[str, Any]
 
@@ -246,13 +243,14 @@ class Cluster:
     async def _connected(
         self, attempt: str, pod: str, params: list[tuple[str, str]], stack: AsyncExitStack
     ) -> httpx_ws.AsyncWebSocketSession:
+        wire = await _loaded()
         for again in (True, False):
             try:
                 with trio.fail_after(ANSWER_BOUND):
                     api = await self._opened()
                     client = await self._socket_client(api)
                 sni = {"sni_hostname": api.auth.tls_server_name}
-                connecting: Any = httpx_ws.aconnect_ws(
+                connecting: Any = wire.httpx_ws.aconnect_ws(
                     f"/api/v1/namespaces/{self.namespace}/pods/{pod}/exec",
                     client,
                     params=params,
@@ -260,14 +258,14 @@ class Cluster:
                     max_message_size_bytes=_LARGEST_READ,
                     queue_size=_QUEUE,
                     keepalive_ping_interval_seconds=None,
-                    session_class=BoundedSocket,
+                    session_class=wire.BoundedSocket,
                     headers={"Authorization": f"Bearer {api.auth.token}"} if api.auth.token else {},
                     extensions=sni if api.auth.tls_server_name else {},
                 )
                 socket: httpx_ws.AsyncWebSocketSession
                 socket = await stack.enter_async_context(connecting)
                 return socket
-            except httpx_ws.WebSocketUpgradeError as exc:
+            except wire.httpx_ws.WebSocketUpgradeError as exc:
                 if exc.response.status_code == _UNAUTHORIZED and again:
                     await api.auth.reauthenticate()
                     self._sockets = None
@@ -278,21 +276,23 @@ class Cluster:
         raise AssertionError
 
     async def _refused(self, attempt: str, response: httpx.Response) -> HostError:
+        wire = await _loaded()
         try:
             with trio.move_on_after(ANSWER_BOUND):
                 await response.aread()
             said = response.json().get("message", "")
-        except (httpx.HTTPError, httpx.StreamError, ValueError, AttributeError):
+        except (wire.httpx.HTTPError, wire.httpx.StreamError, ValueError, AttributeError):
             said = ""
         return self._error(attempt, f"{said or 'no reason given'} ({response.status_code})")
 
     async def _socket_client(self, api: Any) -> httpx.AsyncClient:
         """Return the client of WebSockets, of which any number may be open."""
         if self._sockets is None:
-            self._sockets = httpx.AsyncClient(
+            wire = await _loaded()
+            self._sockets = wire.httpx.AsyncClient(
                 base_url=api.auth.server,
                 verify=await api.auth.ssl_context(),
-                limits=httpx.Limits(max_connections=None, max_keepalive_connections=0),
+                limits=wire.httpx.Limits(max_connections=None, max_keepalive_connections=0),
                 timeout=ANSWER_BOUND,
                 proxy=api.auth.proxy,
             )
@@ -308,7 +308,8 @@ class Cluster:
                 }
                 if self._place.kubeconfig is not None:
                     given["kubeconfig"] = self._place.kubeconfig
-                self._api = await open_api(**given)
+                wire = await _loaded()
+                self._api = await wire.open_api(**given)
                 self.namespace = self._place.namespace or await self._known_namespace()
             return self._api
 
@@ -321,18 +322,22 @@ class Cluster:
 
     def _translated(self, attempt: str, exc: Exception) -> Exception:
         """Return the error to raise for one that came from below."""
+        from sortie.transports.kubernetes import wire
+
         match exc:
             case ApiRefusal() | HostError() | _PutOffError():
                 return exc
-            case kr8s.ServerError(response=response) if response is not None:
+            case wire.kr8s.ServerError(response=response) if response is not None:
                 return self._answered(attempt, exc, response)
-            case trio.TooSlowError() | kr8s.APITimeoutError() | httpx.TimeoutException():
+            case trio.TooSlowError() | wire.kr8s.APITimeoutError() | wire.httpx.TimeoutException():
                 return self._error(attempt, f"the API server did not answer in {ANSWER_BOUND:g} s")
             case ssl.SSLError():
                 return self._error(attempt, f"its certificate cannot be trusted: {exc}")
-            case httpx.RemoteProtocolError() | httpx.ReadError() | httpx.WriteError():
+            case (
+                wire.httpx.RemoteProtocolError() | wire.httpx.ReadError() | wire.httpx.WriteError()
+            ):
                 return _StaleError(*self._error(attempt, f"it hung up: {_said(exc)}").args)
-            case httpx.HTTPError() | httpx_ws.HTTPXWSException() | OSError():
+            case wire.httpx.HTTPError() | wire.httpx_ws.HTTPXWSException() | OSError():
                 return self._error(attempt, f"the API server cannot be reached: {_said(exc)}")
             case ValueError() | KeyError() | TypeError() | IndexError():
                 return self._error(
@@ -366,17 +371,6 @@ class Cluster:
         )
 
 
-class BoundedSocket(httpx_ws.AsyncWebSocketSession):
-    """A WebSocket that is closed in a moment, also where the server takes nothing any more."""
-
-    async def close(self, code: int = 1000, reason: str | None = None) -> None:
-        """Say goodbye, and close the connection."""
-        with trio.move_on_after(_GOODBYE_BOUND):
-            await super().close(code, reason)
-            return
-        await self.stream.aclose()
-
-
 class _StaleError(HostError):
     """A connection was closed before an answer came."""
 
@@ -390,6 +384,11 @@ class _PutOffError(Exception):
     def __init__(self, message: str, pause: str) -> None:
         super().__init__(message)
         self.pause = min(float(pause) if pause.isdigit() else 1.0, _LONGEST_PAUSE)
+
+
+async def _loaded() -> Any:
+    """Return the module with the libraries, whose import takes a second or more."""
+    return await trio.to_thread.run_sync(import_module, _WIRE)
 
 
 async def _changes(response: httpx.Response) -> AsyncGenerator[tuple[str, Json], None]:

@@ -11,14 +11,16 @@ import json
 from collections import deque
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import httpx_ws
 import trio
 import wsproto.events
 
 from sortie.model import HostError, HostTrouble
 from sortie.transports.remote.protocol import Item, ScriptOutput
+
+if TYPE_CHECKING:
+    import httpx_ws
 
 PAUSE_ABOVE = 256 * 1024
 """Bytes that may wait to be taken before no more are read."""
@@ -32,7 +34,7 @@ _MESSAGE_COST = 256
 _PING_EVERY = 15.0  # seconds
 _PONG_BOUND = 30.0
 
-Connect = Callable[[], AbstractAsyncContextManager[httpx_ws.AsyncWebSocketSession]]
+Connect = Callable[[], AbstractAsyncContextManager["httpx_ws.AsyncWebSocketSession"]]
 
 
 class ExecChannel:
@@ -323,7 +325,7 @@ def _host_error(exc: BaseException) -> HostError | None:
 def _first_reason(exc: BaseException) -> str:
     while isinstance(exc, BaseExceptionGroup):
         exc = exc.exceptions[0]
-    if isinstance(exc, httpx_ws.WebSocketDisconnect):
+    if hasattr(exc, "code") and hasattr(exc, "reason"):  # a WebSocketDisconnect
         return exc.reason or f"it was closed ({exc.code})"
     return str(exc) or type(exc).__name__
 

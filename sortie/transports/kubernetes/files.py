@@ -67,9 +67,11 @@ class PodFiles:
     async def remove_directory(self, root: str, name: str) -> bool:
         """Remove a workspace with its pod and its volume, or a directory in a pod; see the port.
 
-        A volume that holds rescued work stays.
+        A workspace may be named by its parent in the pod. A volume that holds rescued work stays.
         """
         top = self._transport.root
+        if root == f"{top}/{name}":
+            root = top
         where = pod_of(top, root) if root != top else workspace_of(top, os.path.join(root, name))
         pod = await self._transport.pod(where.key) if where is not None else None
         if where is None or pod is None:

@@ -60,6 +60,21 @@ async def test_a_workspace_has_a_pod_and_a_claim_until_it_is_removed(
     assert list(root.glob("T*")) == []
 
 
+async def test_a_workspace_is_removed_by_its_own_path(
+    api: Api, transport: KubernetesTransport, root: Path
+) -> None:
+    """As recovery knows it: below the directory in which all of an issue is."""
+    with trio.fail_after(LIMIT):
+        workspace = await Workspaces(str(root), transport).prepare("T-1")
+        await Workspaces(str(root), transport).complete(workspace)
+        by_path = Workspaces(os.path.dirname(workspace.path), transport)
+        await by_path.verify(workspace.path)
+        assert await by_path.is_complete(workspace.key)
+        assert await by_path.remove("T-1")
+
+    assert kinds(api) == []
+
+
 async def test_nothing_is_made_by_what_only_looks(
     api: Api, transport: KubernetesTransport, root: Path
 ) -> None:
