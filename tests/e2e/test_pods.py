@@ -9,9 +9,10 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+import trio
 
 from tests.e2e.conftest import Start
-from tests.e2e.place import SORTIE, Place
+from tests.e2e.place import PATIENCE, SORTIE, Place
 from tests.kubernetes_api.server import Api, cluster_running
 
 
@@ -86,6 +87,9 @@ async def test_a_daemon_that_was_killed_finds_the_volume_again(
     place.add_issue("P-1", "hang=1")
     async with start() as daemon:
         await daemon.line("turn.started", issue="P-1")
+        with trio.fail_after(PATIENCE):
+            while not place.agents():
+                await trio.sleep(0.05)
         (before,) = api.objects.items("pods", "agents")
         (place.root / "pods/P-1/P-1/work").write_text("mine")
         place.add_issue("P-1")
