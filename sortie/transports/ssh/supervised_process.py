@@ -10,7 +10,7 @@ from __future__ import annotations
 import signal
 from collections import deque
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 
 import trio
 from msgspec import Struct
@@ -274,6 +274,10 @@ class SupervisedProcess(SshProcess):
                 if self._has_started:
                     await self._known_exit()
                     await self._shell.await_close(self._channel)
+                    if self._channel.exit_status is None:
+                        # It may not have heard that it can go. Its own time is over at last.
+                        with suppress(TransportError):
+                            await self._remove_supervisor()
             if limit.cancelled_caught:
                 raise self._unsure(f"host {self._host} could not be asked in {bound:.0f} s")
         finally:
@@ -297,7 +301,10 @@ class SupervisedProcess(SshProcess):
             with trio.move_on_after(_CONCLUSION if self._has_started else 0):
                 await self._finished.wait()
             if self._failure is None and self._supervision.gone is None:
-                await self._remove_supervisor()
+                try:
+                    await self._remove_supervisor()
+                except TransportError as error:
+                    self._failure = self._unsure(str(error))
         if left:
             self._failure = ProcessesLeft(
                 f"could not end process {self.identity.pid} on host {self._host} and what it"
@@ -323,10 +330,7 @@ class SupervisedProcess(SshProcess):
             bound=FINISH_BOUND,
             urgent=True,
         )
-        try:
-            await self._shell.ask(question)
-        except TransportError as error:
-            self._failure = self._unsure(str(error))
+        await self._shell.ask(question)
 
     async def _hear(self, expected: str) -> str:
         while True:

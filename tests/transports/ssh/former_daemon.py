@@ -7,6 +7,7 @@ import trio
 
 from sortie.config.settings import Isolation
 from sortie.transports import Command
+from sortie.transports.remote.launch import Bounds
 from sortie.transports.ssh.asyncio_thread import open_asyncio_thread
 from sortie.transports.ssh.connection_pool import ConnectionPool
 from sortie.transports.ssh.settings import SshSettings
@@ -21,7 +22,10 @@ async def main(*words: str) -> None:
     )
     async with open_asyncio_thread() as thread:
         transport = SshTransport(
-            host, ConnectionPool(host, settings, thread), isolation=Isolation(isolation)
+            host,
+            ConnectionPool(host, settings, thread),
+            isolation=Isolation(isolation),
+            bounds=Bounds(reattach=float(os.environ.get("SORTIE_TEST_REATTACH", "0"))),
         )
         command = Command(argv=tuple(argv), cwd=cwd, env={"SORTIE_RUN_ID": run_id}, grace=0.1)
         async with transport.process(command) as process:
