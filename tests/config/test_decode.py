@@ -68,6 +68,11 @@ def test_defaults_are_those_of_the_contract() -> None:
             "network": "full",
             "command": None,
             "credentials": "agent",
+            "image": None,
+            "engine": None,
+            "memory": None,
+            "cpus": None,
+            "pids": None,
         },
         "reactions": {
             "watch_days": 14,
@@ -441,7 +446,8 @@ worker:
             "W:12:18: worker.ssh_pass_env[0]: "
             'needs the name of an environment variable, not the text "A-B"',
             'W:13:24: worker.ssh_secret_delivery: needs stdin or inline, not the text "env"',
-            "W:14:20: worker.ssh_reattach_ms: needs milliseconds, 30,000 to 86,400,000, not 1000",
+            "W:14:20: worker.ssh_reattach_ms: needs a whole number of milliseconds "
+            "from 30000 to 86400000, not 1000",
             "W:15:35: worker.max_concurrent_agents_per_host: "
             "needs a whole number of at least 1, not 0",
         ],
