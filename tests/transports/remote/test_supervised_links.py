@@ -210,7 +210,7 @@ async def test_an_exit_and_the_last_output_wait_for_a_link(host: Host) -> None:
         await program.reattach(nursery)
         await program.finish()
 
-    assert (program.output[1], program.output[2]) == (b"out\n", b"err\n")
+    assert [bytes(program.output[number]) for number in (1, 2)] == [b"out\n", b"err\n"]
     assert program.supervision.exit == 9
     await program.cleared()
 
