@@ -118,54 +118,45 @@ class SupervisedProcess(SshProcess):
                 self._tell()
 
     async def _carry_links(self) -> None:
-        pause = _PAUSE
+        pause, lost = _PAUSE, self._dropped("its session was closed")
         while True:
             await self._take_all()
             if self._supervision.gone is not None:
                 self._channel.write(DONE)
                 return
-            lost = self._channel.lost or HostError(
-                HostTrouble.DROPPED, f"host {self._host} closed the session of a running program"
-            )
             self._channel.abort()
             if self._supervision.unwatched:
-                raise HostError(
-                    HostTrouble.DROPPED,
-                    f"what watches over process {self.identity.pid} on host {self._host} is no"
-                    " more; look at what has killed it there",
-                )
-            now = trio.current_time()
+                raise self._dropped("what watches over it is no more; look at what has killed it")
             if self._lost_at is None:
-                self._lost_at, pause = now, _PAUSE
+                self._lost_at, pause = trio.current_time(), _PAUSE
+                lost = self._channel.lost or lost
                 self._links.lost(self._launch.cookie, lost)
-            until = self._lost_at + self._supervision.reattach
-            while not await self._attach(until):
-                if trio.current_time() + pause >= until:
-                    raise lost
+            elif trio.current_time() + pause >= self._lost_at + self._supervision.reattach:
+                raise lost
+            else:
                 await trio.sleep(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE)
+            with trio.move_on_at(self._lost_at + self._supervision.reattach):
+                await self._attach()
 
-    async def _attach(self, until: float) -> bool:
-        """Have a shell on a new link attached to the supervisor; return whether one has begun."""
+    async def _attach(self) -> None:
+        """Have a shell on a new link attached to the supervisor, where it can be had."""
         nonce = self._links.new_nonce()
-        text = self._supervision.attaching(nonce)
-        with trio.move_on_at(until):
-            try:
-                self._script = await self._shell.begin(
-                    "go on with a program",
-                    nonce,
-                    text,
-                    parser=self._supervision.parser(),
-                    urgent=True,
-                )
-            except HostGone:
-                raise
-            except HostError:
-                return False
-            self._channel = self._script.channel
-            self._stack.callback(self._channel.abort)
-            return self._script.begun
-        return False
+        text, parser = self._supervision.attaching(nonce), self._supervision.parser()
+        attempt = "go on with a program"
+        try:
+            self._script = await self._shell.begin(attempt, nonce, text, parser=parser, urgent=True)
+        except HostGone:
+            raise
+        except HostError:
+            return
+        self._channel = self._script.channel
+        self._stack.callback(self._channel.abort)
+
+    def _dropped(self, what: str) -> HostError:
+        return HostError(
+            HostTrouble.DROPPED, f"lost process {self.identity.pid} on host {self._host}: {what}"
+        )
 
     async def _take_all(self) -> None:
         """Take what comes on the link until it is over, or all was heard."""

@@ -39,8 +39,7 @@ from sortie.transports.remote.namespaces import Namespaces
 from sortie.transports.remote.protocol import LaunchOutput, numbers_in
 from sortie.transports.remote.questions import clearing_body, namespaces_body, script_body
 from sortie.transports.remote.scripts import SHELL
-from sortie.transports.remote.supervision import Supervision
-from sortie.transports.remote.supervisor_scripts import KEPT, SupervisedLaunch, ending_body
+from sortie.transports.remote.supervisor_scripts import KEPT
 from sortie.transports.remote.unconfirmed_runs import Remains, UnconfirmedRuns
 from sortie.transports.ssh.connection_pool import ConnectionPool
 from sortie.transports.ssh.filesystem import RemoteFiles
@@ -49,7 +48,8 @@ from sortie.transports.ssh.process import FINISH_BOUND, SshProcess
 from sortie.transports.ssh.process_table import open_process_table
 from sortie.transports.ssh.reaper import sweep
 from sortie.transports.ssh.shell import Question, Shell
-from sortie.transports.ssh.supervised_process import Links, SupervisedProcess
+from sortie.transports.ssh.supervised_process import Links
+from sortie.transports.ssh.supervised_programs import SupervisedPrograms
 
 Delivery = Literal["stdin", "inline"]
 
@@ -109,11 +109,12 @@ class SshTransport:
         self._isolation = isolation
         self._probe = NamespaceProbe(self._shell, lambda: pool.generation, isolated)
         self._unconfirmed = UnconfirmedRuns()
-        self._links = links or Links(new_nonce=new_nonce)
-        self._kept = kept
-        self._supervised: set[str] = set()  # the ids of programs under way
         self.files = RemoteFiles(self._shell)
         self._hurry = trio.Event()
+        links = links or Links(new_nonce=new_nonce)
+        self._supervised = SupervisedPrograms(
+            self._shell, self._hurry, links, self._bounds.reattach, kept
+        )
 
     @property
     def host(self) -> str:
@@ -191,20 +192,8 @@ class SshTransport:
     async def _prepared(self, launch: RemoteLaunch, stack: AsyncExitStack) -> SshProcess:
         """Begin the script of a launch; it ends with the stack. Raises HostError."""
         attempt = f"start {launch.command.argv[0][:80]}"
-        if self._bounds.reattach and not self._inline:
-            supervised = SupervisedLaunch(
-                launch=launch, reattach=self._bounds.reattach, kept=self._kept
-            )
-            supervision = Supervision(supervised)
-            self._supervised.add(supervised.id)
-            stack.callback(self._supervised.discard, supervised.id)
-            script = await self._shell.begin(
-                attempt, launch.nonce, supervision.opening(), parser=supervision.parser()
-            )
-            stack.callback(script.channel.abort)
-            return SupervisedProcess(
-                self._shell, supervision, script, self._hurry, stack, self._links
-            )
+        if self._supervised.wanted and not self._inline:
+            return await self._supervised.begin(launch, attempt, stack)
         line, text = SHELL, launch_script(launch)
         if self._inline:
             line, text = inline_command(launch, text), b""
@@ -253,14 +242,9 @@ class SshTransport:
                     self._host, table, searched, roots or {}, grace=grace, hurry=self._hurry
                 )
         if run_ids:
-            await self._end_supervisors(run_ids)
+            await self._supervised.end(run_ids)
         self._unconfirmed.discard(run_ids)
         return ended
-
-    async def _end_supervisors(self, run_ids: Collection[RunId]) -> None:
-        """End what kept the streams of runs that are over, and remove its files."""
-        body = ending_body(run_ids, self._supervised)
-        await self._shell.ask(Question(attempt="end supervisors", body=body, bound=FINISH_BOUND))
 
     async def _end_namespaces(self, remains: Sequence[Remains], grace: float) -> int:
         """End what is left of programs with namespaces; return how many processes it were, as far
