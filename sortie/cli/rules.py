@@ -45,7 +45,7 @@ def rules(
 
 
 def _show_one(options: RunOptions, issue: str, output: Format) -> None:
-    from sortie.daemon.dry_run import rule_verdict
+    from sortie.daemon.rule_survey import rule_verdict
     from sortie.daemon.setting_changes import settings_of_a_rule
 
     found = rule_verdict(options, issue)
@@ -90,7 +90,7 @@ def _named(rule: str) -> str:
 def _show_all(options: RunOptions, output: Format) -> None:
     from sortie.cli.tables import Row, table
     from sortie.config.rules import DEFAULT_RULE
-    from sortie.daemon.dry_run import rule_uses
+    from sortie.daemon.rule_survey import rule_uses
 
     uses = rule_uses(options)
     if output is Format.JSON:

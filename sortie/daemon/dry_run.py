@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 from uuid import UUID
@@ -30,8 +29,7 @@ from sortie.orchestrator.recall import recall
 from sortie.orchestrator.recovery import let_go
 from sortie.scheduler import Memory, Policy, RunIds, Scheduler, policy_of
 from sortie.scheduler import events as ev
-from sortie.scheduler.claims import Claim, Held, Rechecking, Running
-from sortie.scheduler.rule_choice import decides, passed_over, stands
+from sortie.scheduler.claims import Claim, Rechecking, Running
 from sortie.scheduler.timing import order_key
 from sortie.store.readonly import read_state
 from sortie.telemetry.log import LogSink, configure
@@ -87,94 +85,8 @@ def survey(options: RunOptions, workflow: Workflow, other_states: tuple[str, ...
         f"{key}: {flaw}" for key, flaw in unusable_settings(settings) if key != "agent.command"
     ]
     missing = _run(lambda: missing_program(options, settings))
-    memory = _memory(settings, policy, has_program=missing is None)
+    memory = recorded_memory(settings, policy, has_program=missing is None)
     return Survey(issues=tuple(issues), memory=memory, fault="; ".join(faults), hindrance=missing)
-
-
-class RuleUse(Struct, frozen=True, kw_only=True):
-    """How many issues a rule, "" for the top level, decides for now, by how they stand."""
-
-    rule: str
-    candidates: int
-    running: int
-    waiting: int
-    held: int
-
-
-def rule_uses(options: RunOptions) -> list[RuleUse]:
-    """Poll once, and count the issues of each rule, the top level last. Raises SortieError."""
-    workflow = load_quietly(options)
-    policy, found = policy_of(workflow.settings), survey(options, workflow)
-    counts: Counter[tuple[str, str]] = Counter()
-    claimed = {claim.issue.id for claim in found.memory.claims}
-    for claim in found.memory.claims:
-        kind = "running" if isinstance(claim, Running) else "waiting"
-        kind = "held" if isinstance(claim, Held) else kind
-        counts[decides(policy, claim.issue, found.memory.rules.get(claim.issue.id)), kind] += 1
-    for issue in found.issues:
-        rule = decides(policy, issue, found.memory.rules.get(issue.id))
-        if issue.id not in claimed and policy.of_rule(rule).is_active(issue):
-            counts[rule, "candidates"] += 1
-    return [
-        RuleUse(
-            rule=name,
-            candidates=counts[name, "candidates"],
-            running=counts[name, "running"],
-            waiting=counts[name, "waiting"],
-            held=counts[name, "held"],
-        )
-        for name in (*(rule.name for rule in policy.rules), "")
-    ]
-
-
-class RuleVerdict(Struct, frozen=True, kw_only=True):
-    """The rule that decides for an issue, "" for the top level, and why those before it do not;
-    ``settings`` are those of the top level.
-
-    ``rule`` is None where no rule decides, as the issue is neither active nor in hand. ``would``
-    are the rules that would decide then, each with the active states in which it would.
-    """
-
-    issue: Issue
-    active: bool
-    rule: str | None
-    passed_over: tuple[str, ...]
-    settings: Settings
-    would: tuple[tuple[str, tuple[str, ...]], ...] = ()
-
-
-def rule_verdict(options: RunOptions, identifier: str) -> RuleVerdict:
-    """Ask the tracker for one issue, in whatever state, and return which rule decides for it.
-    Raises SortieError."""
-    workflow = load_quietly(options)
-    settings, policy = workflow.settings, policy_of(workflow.settings)
-    issue = _find(options, workflow, identifier)
-    chosen = _memory(settings, policy, has_program=True).rules.get(issue.id)
-    rule = decides(policy, issue, chosen)
-    active = policy.of_rule(rule).is_active(issue)
-    is_chosen = chosen is not None and stands(policy, chosen)
-    if active or is_chosen:
-        return RuleVerdict(
-            issue=issue,
-            active=active,
-            rule=rule,
-            passed_over=passed_over(policy, issue, rule),
-            settings=settings,
-        )
-    would: dict[str, list[str]] = {}
-    for state in states_of(settings).active:
-        moved = replace(issue, state=state)
-        name = decides(policy, moved, None)
-        if policy.of_rule(name).is_active(moved):
-            would.setdefault(name, []).append(state)
-    return RuleVerdict(
-        issue=issue,
-        active=False,
-        rule=None,
-        passed_over=(),
-        settings=settings,
-        would=tuple((name, tuple(states)) for name, states in would.items()),
-    )
 
 
 def verdicts_on(
@@ -218,7 +130,7 @@ def _reasons(
     return tuple(v.reason for v in scheduler.explain(issue, 0.0) if v.reason is not None)
 
 
-def _memory(settings: Settings, policy: Policy, *, has_program: bool) -> Memory:
+def recorded_memory(settings: Settings, policy: Policy, *, has_program: bool) -> Memory:
     """Return what is on record; the runs of a daemon that is at work are under way."""
     if not os.path.isfile(settings.db_path):
         return Memory()
@@ -269,10 +181,11 @@ async def missing_program(options: RunOptions, settings: Settings) -> str | None
 
 def read_issue(options: RunOptions, identifier: str) -> Issue:
     """Return the issue of that identifier or id. Raises SortieError where there is none."""
-    return _find(options, load_quietly(options), identifier)
+    return find_issue(options, load_quietly(options), identifier)
 
 
-def _find(options: RunOptions, workflow: Workflow, identifier: str) -> Issue:
+def find_issue(options: RunOptions, workflow: Workflow, identifier: str) -> Issue:
+    """Return the issue of that identifier or id. Raises SortieError where there is none."""
     issue = _ask(options, workflow, lambda tracker: tracker.find(identifier))
     if issue is None:
         raise SortieError(f"the tracker has no issue {identifier}; look at its spelling")
