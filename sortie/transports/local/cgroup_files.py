@@ -39,7 +39,7 @@ class Hierarchy(Struct, frozen=True, kw_only=True):
         # "36 35 98:0 /root /mount options - type source options", see proc(5).
         for place, _, system in mounts:
             if system.split()[:1] == [_TYPE]:
-                root, mount = map(_plain, place.split()[3:5])
+                root, mount = map(plain_path, place.split()[3:5])
                 if own == root or own.startswith(root.rstrip("/") + "/"):
                     return cls(mount=mount, root=root, own=own)
         return None
@@ -65,7 +65,8 @@ class Hierarchy(Struct, frozen=True, kw_only=True):
         return directory if usable and writable else None
 
 
-def _plain(path: str) -> str:
+def plain_path(path: str) -> str:
+    """Return a path of /proc/self/mountinfo as it is, see proc(5)."""
     for code, char in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
         path = path.replace(code, char)
     return path

@@ -7,10 +7,11 @@ Rule 2: an image is pulled once, by whoever asks first; the others wait for that
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from functools import partial
 from itertools import count
+from pathlib import Path
 
 import trio
 from msgspec import Struct
@@ -18,6 +19,7 @@ from msgspec.structs import replace
 
 from sortie.model import ProgramNotFound, RunId, TransportError
 from sortie.transports import COOKIE, Command, Process, Transport
+from sortie.transports.local.cgroup_files import plain_path
 from sortie.transports.walls import GONE_VARIABLES, OpenedWall, SandboxedTransport
 from sortie.transports.walls.container import (
     Container,
@@ -70,7 +72,8 @@ class ContainerChoice(Struct, frozen=True, kw_only=True):
         """Return the plan of a run's container; makes the directories that are its own. Blocks."""
         for path in self.own:
             os.makedirs(path, mode=0o700, exist_ok=True)
-        mounts = {path: ContainerMount(path=path) for path in self.read}
+        read = (*self.read, *mounted_below(self.read))
+        mounts = {path: ContainerMount(path=path) for path in read}
         written = (*self.write, *self.own, *(() if workspace is None else (workspace,)))
         mounts |= {path: ContainerMount(path=path, writable=True) for path in written}
         there = [mounts[path] for path in sorted(mounts) if os.path.lexists(path)]
@@ -226,6 +229,15 @@ def inside(command: Command, container: Container) -> Command:
     path = {"PATH": image["PATH"]} if "PATH" in image else {}
     env = {**image, **own, **path}
     return replace(command, env=env, container=container.entrance)
+
+
+def mounted_below(paths: Collection[str]) -> Iterator[str]:
+    """Yield the places below paths at which something else is mounted: it comes along with them,
+    and stays writable where they are read-only. Blocks."""
+    for line in Path("/proc/self/mountinfo").read_text(errors="surrogateescape").splitlines():
+        place = plain_path(line.split()[4])
+        if any(place.startswith(path.rstrip("/") + "/") for path in paths):
+            yield place
 
 
 def _shown_by(path: str, mounts: Mapping[str, ContainerMount]) -> bool:

@@ -31,9 +31,11 @@ from tests.transports.containers import (
     container_transport,
     engine_environ,
     requires_containers,
+    seen_by_tests,
 )
 from tests.transports.endings import local_transport
 from tests.transports.leftovers import bearers
+from tests.transports.mounts import requires_mounts
 
 pytestmark = requires_containers
 WAIT = 120.0
@@ -96,6 +98,7 @@ ATTACKS = {
     "a file beside it, written": 'echo x >"$OUTSIDE/new"',
     "the root of the machine, by process 1": 'cat "/proc/1/root$OUTSIDE/secret"',
     "the directory of process 1": 'cat "/proc/1/cwd$OUTSIDE/secret"',
+    "the program of process 1": "cat /proc/1/exe",
     "open files of process 1": "ls -l /proc/1/fd/",
     "variables of process 1": "cat /proc/1/environ",
     "a process of the machine, seen": 'test -e "/proc/$VICTIM"',
@@ -404,3 +407,27 @@ async def test_listed_hosts_are_reached_by_the_proxy_alone(
 
     assert (exit_, words.split()) == (Exit(status=0), ["listed", "403", "closed"])
     assert len(told) == 2
+
+
+@requires_mounts
+async def test_what_is_mounted_below_a_path_is_as_it_is(
+    local: LocalTransport, place: Place
+) -> None:
+    """A mount in a directory that can only be read can only be read, too."""
+    shown = place.outside / "shown"
+    below = shown / "be low"
+    below.mkdir(parents=True)
+    mounted = ["mount", "-t", "tmpfs", "none", str(below)]
+    await trio.run_process(mounted)
+    try:
+        (below / "file").write_text("seen")
+        chosen = choice(read=(*seen_by_tests(), str(shown)))
+        async with container_transport(local, str(place.workspace), chosen) as container:
+            script = 'cat "$0/file"; echo x >"$0/new"'
+            exit_, words = await said(container, command(place, "sh", "-c", script, str(below)))
+    finally:
+        await trio.run_process(["umount", str(below)])
+
+    assert exit_.status not in (0, None)
+    assert words.startswith("seen")
+    assert "Read-only" in words
