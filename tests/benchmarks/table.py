@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.benchmarks import (
+    containers,
     idle,
     inner,
     living,
@@ -231,6 +232,14 @@ ROWS = (
         bar=15,
         baseline="bwrap more than without",
         measure=sandbox.starts,
+    ),
+    Row(
+        name="container.program",
+        what="a program in the container of a run: time more than without",
+        unit="ms",
+        bar=30,
+        baseline="podman exec",
+        measure=containers.programs,
     ),
     Row(
         name="repository.time",

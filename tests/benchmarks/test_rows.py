@@ -7,9 +7,12 @@ import sys
 
 import pytest
 
-from tests.benchmarks import remote_turn
+from tests.benchmarks import containers, remote_turn, sandbox
 from tests.benchmarks.row import Measure, Scale
 from tests.benchmarks.table import ROWS
+from tests.transports.containers import requires_containers
+from tests.transports.endings import requires_namespaces
+from tests.transports.sandboxes import requires_bubblewrap
 from tests.transports.ssh.sshd import requires_sshd
 
 pytestmark = [
@@ -20,7 +23,11 @@ pytestmark = [
 MEASURES = {row.measure: row.name.partition(".")[0] for row in reversed(ROWS)}
 
 
-REMOTE = (remote_turn.remote_turns,)
+NEEDED = {
+    remote_turn.remote_turns: [requires_sshd],
+    containers.programs: [requires_containers],
+    sandbox.starts: [requires_namespaces, requires_bubblewrap],
+}
 
 
 @pytest.mark.parametrize(
@@ -29,7 +36,7 @@ REMOTE = (remote_turn.remote_turns,)
         pytest.param(
             one,
             id=name,
-            marks=[requires_sshd] if one in REMOTE else [],
+            marks=NEEDED.get(one, []),
         )
         for one, name in MEASURES.items()
     ],
