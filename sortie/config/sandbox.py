@@ -122,7 +122,7 @@ def sandbox_findings(sandbox: SandboxSettings, *, on_hosts: bool, leads: bool) -
             yield Finding(path=("sandbox", key), message=message, severity="warning")
         return
     if on_hosts:
-        message = "is for runs on this machine; there is none yet on worker.ssh_hosts"
+        message = "is for runs on this machine; there is none yet on hosts and in pods"
         yield Finding(path=("sandbox", "kind"), message=message)
     for key in ("read", "write", "hide"):
         if "/" in getattr(sandbox, key):

@@ -16,8 +16,7 @@ import trio
 
 from tests.kubernetes_api.objects import Json, Objects, Refused
 
-START = 0.02
-"""Seconds until a pod runs."""
+START = 0.02  # seconds until a pod runs, and until it has gone
 
 WORKSPACE = "sortie.dev/workspace"
 
@@ -35,6 +34,8 @@ class Kubelet:
     unpullable: str | None = None
     path: str = field(default_factory=lambda: os.environ["PATH"])
     """The PATH in pods."""
+    start: float = START
+    """Seconds until a pod runs."""
     stuck: bool = False
     """Pods that are deleted do not go: their node is away."""
     mounts: set[str] = field(default_factory=set)
@@ -43,7 +44,7 @@ class Kubelet:
 
     async def run(self, namespace: str, name: str) -> None:
         """Bring a pod to life, unless something is in the way."""
-        await trio.sleep(START)
+        await trio.sleep(self.start)
         with suppress(Refused):
             pod = self.objects.get("pods", namespace, name)
             if self.unschedulable is not None:

@@ -46,7 +46,7 @@ _REMEDY = "see docs/sandbox.md for what each kind needs"
 
 def sandbox_checks(settings: Settings, environ: Mapping[str, str]) -> Sequence[Check]:
     """Return a check for each sandbox that the top level and rules want, for runs here."""
-    if settings.worker.ssh_hosts:
+    if settings.worker.hosts:
         return ()
     wanted = {one.sandbox: one for one in reversed(settings.every()) if one.sandbox.kind != "none"}
     return [_check(one, environ) for one in reversed(wanted.values())]

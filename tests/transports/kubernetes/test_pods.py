@@ -244,6 +244,7 @@ async def test_a_watch_that_has_expired_begins_anew(
 ) -> None:
     """410 for the watch, and no change is missed."""
     expired = Refused(410, "Expired", "too old resource version")
+    api.kubelet.start = 0.5
     api.faults.append(Fault("GET", "watch=1", expired))
     with trio.fail_after(LIMIT):
         assert await transport.pod("T-1", make=True) is not None
