@@ -23,7 +23,7 @@ pytestmark = [
 MEASURES = {row.measure: row.name.partition(".")[0] for row in reversed(ROWS)}
 
 
-NEEDED = {
+NEEDED: dict[Measure, list[pytest.MarkDecorator]] = {
     remote_turn.remote_turns: [requires_sshd],
     containers.programs: [requires_containers],
     sandbox.starts: [requires_namespaces, requires_bubblewrap],
