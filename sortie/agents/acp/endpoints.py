@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections.abc import Mapping, Sequence
+from pathlib import PurePosixPath
 
 from sortie.agents import AgentCommand
 from sortie.agents.acp.settings import DEFAULT_COMMAND
@@ -24,6 +24,16 @@ _OPENCODE = (
 )
 """Seen with 1.18.33; an address in its own configuration goes before the variable."""
 
+_CLAUDE = (
+    ModelEndpoint(
+        base_url="ANTHROPIC_BASE_URL",
+        default="https://api.anthropic.com",
+        keys=("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"),
+        unless=("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY"),
+    ),
+)
+"""Seen with claude-agent-acp 0.101.0, which starts Claude Code."""
+
 _GEMINI = (
     ModelEndpoint(
         base_url="GOOGLE_GEMINI_BASE_URL",
@@ -34,7 +44,11 @@ _GEMINI = (
 )
 """Seen with 0.61.0."""
 
-_BY_PROGRAM: Mapping[str, Sequence[ModelEndpoint]] = {"gemini": _GEMINI, "opencode": _OPENCODE}
+_BY_PROGRAM: Mapping[str, Sequence[ModelEndpoint]] = {
+    "claude-agent-acp": _CLAUDE,
+    "gemini": _GEMINI,
+    "opencode": _OPENCODE,
+}
 
 
 def model_endpoints(command: AgentCommand) -> Sequence[ModelEndpoint]:
@@ -53,6 +67,8 @@ def _words(command: AgentCommand) -> Sequence[str]:
 
 
 def _program(word: str) -> str:
-    """Return the name of a program, of a script of node as well."""
-    name = os.path.basename(word)
-    return name.removesuffix(".js").removesuffix(".exe")
+    """Return the name of a program; of a script ``dist/index.js`` that of its package."""
+    path = PurePosixPath(word)
+    if path.parts[-2:] == ("dist", "index.js"):
+        return path.parent.parent.name
+    return path.name.removesuffix(".js").removesuffix(".exe")
