@@ -1,0 +1,83 @@
+"""Runs on hosts that outlive their links, with the whole daemon."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import trio
+
+from tests.e2e.conftest import Start
+from tests.e2e.place import PATIENCE, Place
+from tests.e2e.remote import Fleet
+from tests.transports.ssh.sshd import Sshd, requires_sshd
+
+pytestmark = requires_sshd
+
+REATTACH = {"ssh_reattach": True, "ssh_reattach_ms": 120_000}
+
+
+def prepare(fleet: Fleet) -> tuple[Sshd, Path]:
+    """Start a host; return it with the directory in which supervisors have their files."""
+    (host,) = fleet.add("one")
+    files = host.home / "tmp"
+    files.mkdir()
+    host.options["SetEnv"] = f"{host.options['SetEnv']} TMPDIR={files}"
+    host.stop()
+    host.start()
+    fleet.write_workflow(worker=REATTACH, agent={"command": "sortie-kiro-sim", "max_turns": 1})
+    return host, files
+
+
+async def test_a_run_whose_link_is_cut_is_handed_off_by_its_first_attempt(
+    place: Place, start: Start, fleet: Fleet
+) -> None:
+    """The log says that the link was lost and is there again; the agent was started once."""
+    host, files = prepare(fleet)
+    place.add_issue("CUT", "delay=3")
+
+    async with start() as daemon:
+        await daemon.line("turn.started", issue="CUT")
+        with trio.fail_after(PATIENCE):
+            while not fleet.agents("start"):
+                await trio.sleep(0.05)
+        host.kill_links()
+        lost = await daemon.line("host.link_lost", host="one")
+        restored = await daemon.line("host.link_restored", host="one")
+        await daemon.line("issue.moved", lifecycle="handoff", issue="CUT")
+    rows = await place.history()
+
+    assert lost["level"] == "warning"
+    assert lost["seconds"] == 120.0
+    assert restored["run"] == lost["run"]
+    assert [(row["issue"], row["status"], row["attempt"]) for row in rows] == [
+        ("CUT", "succeeded", 0)
+    ]
+    assert len(fleet.agents("start")) == 1
+    assert os.listdir(files) == []
+
+
+async def test_after_a_crash_the_run_is_ended_before_it_begins_anew(
+    place: Place, start: Start, fleet: Fleet
+) -> None:
+    """The next daemon ends what lives on, and removes its files."""
+    _, files = prepare(fleet)
+    place.add_issue("LIVES", "hang=1")
+
+    async with start() as daemon:
+        await daemon.line("turn.started", issue="LIVES")
+        with trio.fail_after(PATIENCE):
+            while not fleet.agents("start"):
+                await trio.sleep(0.05)
+        daemon.signal(signal.SIGKILL)
+        await daemon.exit_code()
+    before, kept = fleet.living("one"), os.listdir(files)
+
+    async with start() as daemon:
+        await daemon.line("orphans.reaped", where="host")
+        gone, left = set(fleet.living("one")) & set(before), set(os.listdir(files)) & set(kept)
+
+    assert (len(before) >= 1, len(kept)) == (True, 1)
+    assert (gone, left) == (set(), set())
+    assert os.listdir(files) == []
