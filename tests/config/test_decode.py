@@ -452,6 +452,10 @@ worker:
             "needs a whole number of at least 1, not 0",
         ],
     ),
+    "reattach": (
+        GOOD + "worker: {ssh_reattach: true, ssh_secret_delivery: inline}",
+        ["W:9:25: worker.ssh_reattach: does not go with worker.ssh_secret_delivery: inline"],
+    ),
     "logging": (
         GOOD + "logging: {level: warn, format: xml}",
         [

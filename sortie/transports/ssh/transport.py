@@ -241,7 +241,7 @@ class SshTransport:
                 ended += await sweep(
                     self._host, table, searched, roots or {}, grace=grace, hurry=self._hurry
                 )
-        if run_ids:
+        if run_ids and self._supervised.wanted:
             await self._supervised.end(run_ids)
         self._unconfirmed.discard(run_ids)
         return ended

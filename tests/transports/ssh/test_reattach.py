@@ -91,7 +91,7 @@ def transport_of(
     isolation: Isolation = Isolation.NONE,
 ) -> SshTransport:
     links = (story or Story()).links()
-    bounds = Bounds(handshake=30.0, reattach=reattach)
+    bounds = Bounds(handshake=30.0, reattach=reattach, lease=min(30.0, reattach))
     return SshTransport(host.host, pool, bounds=bounds, links=links, isolation=isolation)
 
 
