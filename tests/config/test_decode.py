@@ -454,7 +454,7 @@ worker:
     ),
     "reattach": (
         GOOD + "worker: {ssh_reattach: true, ssh_secret_delivery: inline}",
-        ["W:9:25: worker.ssh_reattach: does not go with worker.ssh_secret_delivery: inline"],
+        ["W:9:24: worker.ssh_reattach: does not go with worker.ssh_secret_delivery: inline"],
     ),
     "logging": (
         GOOD + "logging: {level: warn, format: xml}",
