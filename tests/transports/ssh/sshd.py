@@ -187,9 +187,13 @@ class Sshd:
 
     def kill_links(self) -> None:
         """End every connection at once, as a crash of the host's sshd does; go on listening."""
-        for process in self._sshds():
-            if self._listener is None or process.pid != self._listener.pid:
-                _signal(process, signal.SIGKILL)
+        for process in self.link_processes():
+            _signal(process, signal.SIGKILL)
+
+    def link_processes(self) -> list[psutil.Process]:
+        """Return the processes that carry connections."""
+        listener = None if self._listener is None else self._listener.pid
+        return [process for process in self._sshds() if process.pid != listener]
 
     def stop_listening(self) -> None:
         """End the listener alone: the links that are there stay, new ones are refused."""

@@ -11,8 +11,10 @@ import signal
 import sys
 import uuid
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from pathlib import Path
 
+import psutil
 import pytest
 import trio
 
@@ -20,6 +22,7 @@ from sortie.config.settings import Isolation
 from sortie.model import HostError, HostTrouble, RunId, TransportError
 from sortie.transports import Command, Exit, Process, Stdin
 from sortie.transports.remote.launch import Bounds
+from sortie.transports.ssh import connection
 from sortie.transports.ssh.asyncio_thread import AsyncioThread
 from sortie.transports.ssh.connection_pool import ConnectionPool
 from sortie.transports.ssh.supervised_process import Links, SupervisedProcess
@@ -272,3 +275,32 @@ async def test_a_host_without_a_tool_says_which(
             pass
 
     assert caught.value.trouble is HostTrouble.UNREACHABLE
+
+
+async def test_a_link_that_falls_silent_is_followed_by_another(
+    host: Sshd, pool: ConnectionPool, run_id: RunId, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody is told that it is lost; when it comes back to life, it writes nothing."""
+    monkeypatch.setattr(connection, "_KEEPALIVE", 0.5)
+    story, read = Story(), b""
+    given = command(run_id, sys.executable, "-c", ECHO, stdin=Stdin.PIPE)
+    async with transport_of(host, pool, story).process(given) as process:
+        output = process.output()
+        assert process.stdin is not None
+        await process.stdin.send_all(b"one ")
+        assert await anext(output) == (1, b"one ")
+        silent = host.link_processes()
+        for link in silent:
+            link.suspend()
+        await process.stdin.send_all(b"two ")
+        await until(lambda: story.restored == [run_id])
+        for link in silent:
+            with suppress(psutil.NoSuchProcess):
+                link.resume()
+        await process.stdin.send_all(b"three")
+        await process.stdin.aclose()
+        read = b"".join([chunk async for _, chunk in output])
+        exit_ = await process.wait()
+
+    assert read == b"two three"
+    assert exit_ == Exit(status=0)
