@@ -294,3 +294,22 @@ async def test_who_is_killed_on_the_host_leaves_nobody(host: Host, who: str) -> 
             await another.start(nursery)
             await another.finish()
     await program.cleared()
+
+
+async def test_what_a_removal_left_goes_with_the_next_program(host: Host) -> None:
+    """Whoever was killed while files were removed; and files of somebody alive stay."""
+    living = Program(host, "cat", stdin=Stdin.PIPE)
+    async with trio.open_nursery() as nursery:
+        await living.start(nursery)
+        (place,) = host.files()
+        gone = host.directory / f"sortie-run.{'0' * 32}.gone"
+        (gone / "at.3").mkdir(parents=True)
+        another = Program(host, "true")
+        await another.start(nursery)
+        await another.finish()
+        await come(lambda: host.files() == [place])
+        assert living.link is not None
+        await living.link.write(living.supervision.close_stdin())
+        await living.finish()
+    assert living.supervision.exit == 0
+    await living.cleared()

@@ -5,6 +5,7 @@ clean_up() {
   was=
   for d in "$1".*; do
     [ -d "$d" ] && [ ! -L "$d" ] && [ -O "$d" ] || continue
+    case $d in *.gone) rm -rf -- "$d"; continue ;; esac
     # Who has made it a moment ago, and has not said yet who it is.
     [ -e "$d/supervisor" ] || continue
     own= run=
@@ -23,7 +24,8 @@ clean_up() {
     done
     # Who reads a line for the watchdog.
     echo '- end' 1<>"$d/lease"
-    rm -rf -- "$d"
+    mv -- "$d" "$d.gone"
+    rm -rf -- "$d.gone"
   done
 }
 

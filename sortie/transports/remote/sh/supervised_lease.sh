@@ -103,6 +103,8 @@ cut_stream() {
 
 remove() {
   for name in "$D"/at.*/* "$D/spool1" "$D/spool2" "$D/feeder"; do kill_noted "$name"; done
-  rm -rf -- "$D"
+  # Who comes now finds no place to leave anything in.
+  mv -- "$D" "$D.gone"
+  rm -rf -- "$D.gone"
   exit 0
 }
