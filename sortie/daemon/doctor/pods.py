@@ -14,7 +14,8 @@ from sortie.daemon.doctor.checkup import Diagnosis, Tell, run_checks
 from sortie.daemon.pod_transports import place_of
 from sortie.model import HostError
 from sortie.model.checks import Check, CheckResult, failed, passed, warned
-from sortie.transports.kubernetes.cluster import ApiRefusal, Cluster
+from sortie.transports.kubernetes.api_errors import ApiRefusal
+from sortie.transports.kubernetes.cluster import Cluster
 
 _LEASES = "coordination.k8s.io"
 POD_RIGHTS = (
@@ -84,7 +85,7 @@ class NamespaceLook:
         for resource, verb in wanted:
             try:
                 group = _LEASES if resource == "leases" else ""
-                allowed = await self.cluster.may(verb, resource, group)
+                allowed = await may(self.cluster, verb, resource, group)
             except (HostError, ApiRefusal) as exc:
                 return warned(f"it does not say what the daemon may do: {exc}", _REMEDY)
             if not allowed:
@@ -97,7 +98,7 @@ class NamespaceLook:
     async def _secrets(self) -> CheckResult:
         """Tell that the daemon cannot read secrets, which it does not need."""
         try:
-            reads = await self.cluster.may("get", "secrets")
+            reads = await may(self.cluster, "get", "secrets")
         except (HostError, ApiRefusal) as exc:
             return warned(f"it does not say what the daemon may do: {exc}", _REMEDY)
         if reads:
@@ -107,3 +108,28 @@ class NamespaceLook:
                 f"take that right away; {_REMEDY}",
             )
         return passed("the daemon may not read Secrets; the kubelet gives pods what they need")
+
+
+async def may(cluster: Cluster, verb: str, resource: str, group: str = "") -> bool:
+    """Tell whether the daemon may do something in the namespace. Raises HostError, ApiRefusal."""
+    kind, _, below = resource.partition("/")
+    asked = {
+        "namespace": cluster.namespace,
+        "verb": verb,
+        "group": group,
+        "resource": kind,
+        "subresource": below,
+    }
+    answer = await cluster.request(
+        "ask for rights",
+        "POST",
+        "selfsubjectaccessreviews",
+        version="authorization.k8s.io/v1",
+        body={
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": asked},
+        },
+        cluster_wide=True,
+    )
+    return bool((answer.get("status") or {}).get("allowed"))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
 from importlib import import_module
@@ -18,6 +17,14 @@ import trio
 from msgspec import Struct
 
 from sortie.model import HostError, HostTrouble
+from sortie.transports.kubernetes.api_errors import (
+    UNAUTHORIZED,
+    ApiRefusal,
+    PutOffError,
+    StaleError,
+    translated,
+    unreachable,
+)
 
 if TYPE_CHECKING:
     import httpx
@@ -30,9 +37,7 @@ EXEC_PROTOCOL = "v5.channel.k8s.io"
 """The first protocol in which the end of a stdin can be said."""
 
 _PUT_OFF = 5  # times that a request may be put off
-_LONGEST_PAUSE = 20.0  # seconds
 _WATCH_FOR = 300  # seconds after which the server ends a watch by itself
-_UNAUTHORIZED, _TOO_MANY = 401, 429
 _LARGEST_READ = 1 << 16
 _QUEUE = 4  # messages that wait for whoever reads a WebSocket
 _WIRE = "sortie.transports.kubernetes.wire"
@@ -52,30 +57,6 @@ class ClusterPlace(Struct, frozen=True, kw_only=True):
     kubeconfig: str | None = None
     context: str | None = None
     namespace: str | None = None
-
-
-class ApiRefusal(Exception):
-    """The API server answered with an error that a caller may expect."""
-
-    def __init__(self, status: int, reason: str, message: str) -> None:
-        super().__init__(message)
-        self.status = status
-        self.reason = reason
-
-    @property
-    def is_missing(self) -> bool:
-        """Whether there is no such thing."""
-        return self.status == 404
-
-    @property
-    def is_conflict(self) -> bool:
-        """Whether it is there already, or was changed meanwhile."""
-        return self.status == 409
-
-    @property
-    def is_expired(self) -> bool:
-        """Whether the watch has to begin anew."""
-        return self.status == 410
 
 
 class Cluster:
@@ -121,11 +102,11 @@ class Cluster:
                 return await self._request(
                     attempt, method, path, version, params, body, cluster_wide=cluster_wide
                 )
-            except _StaleError:  # the server had closed a connection that waited
+            except StaleError:  # the server had closed a connection that waited
                 if not again:
                     raise
                 again = False
-            except _PutOffError as exc:
+            except PutOffError as exc:
                 pauses += 1
                 if pauses > _PUT_OFF:
                     raise HostError(
@@ -161,7 +142,7 @@ class Cluster:
         except Exception as exc:
             raise self._translated(attempt, exc) from exc
         if not isinstance(answer, dict):
-            raise self._error(attempt, "it answered what no API server says")
+            raise self.error(attempt, "it answered what no API server says")
         return answer
 
     async def version(self) -> str:
@@ -172,31 +153,6 @@ class Cluster:
                 return str(found["gitVersion"])
         except Exception as exc:
             raise self._translated("reach the API server", exc) from exc
-
-    async def may(self, verb: str, resource: str, group: str = "") -> bool:
-        """Tell whether the daemon may do something in the namespace."""
-        kind, _, below = resource.partition("/")
-        asked = {
-            "namespace": self.namespace,
-            "verb": verb,
-            "group": group,
-            "resource": kind,
-            "subresource": below,
-        }
-        body = {
-            "apiVersion": "authorization.k8s.io/v1",
-            "kind": "SelfSubjectAccessReview",
-            "spec": {"resourceAttributes": asked},
-        }
-        answer = await self.request(
-            "ask for rights",
-            "POST",
-            "selfsubjectaccessreviews",
-            version="authorization.k8s.io/v1",
-            body=body,
-            cluster_wide=True,
-        )
-        return bool((answer.get("status") or {}).get("allowed"))
 
     @asynccontextmanager
     async def watch(
@@ -235,7 +191,7 @@ class Cluster:
         async with AsyncExitStack() as stack:
             socket = await self._connected(attempt, pod, params, stack)
             if socket.subprotocol != EXEC_PROTOCOL:
-                raise self._error(
+                raise self.error(
                     attempt, f"it does not speak {EXEC_PROTOCOL}, which Kubernetes 1.30 does"
                 )
             yield socket
@@ -266,7 +222,7 @@ class Cluster:
                 socket = await stack.enter_async_context(connecting)
                 return socket
             except wire.httpx_ws.WebSocketUpgradeError as exc:
-                if exc.response.status_code == _UNAUTHORIZED and again:
+                if exc.response.status_code == UNAUTHORIZED and again:
                     await api.auth.reauthenticate()
                     self._sockets = None
                     continue
@@ -283,7 +239,7 @@ class Cluster:
             said = response.json().get("message", "")
         except (wire.httpx.HTTPError, wire.httpx.StreamError, ValueError, AttributeError):
             said = ""
-        return self._error(attempt, f"{said or 'no reason given'} ({response.status_code})")
+        return self.error(attempt, f"{said or 'no reason given'} ({response.status_code})")
 
     async def _socket_client(self, api: Any) -> httpx.AsyncClient:
         """Return the client of WebSockets, of which any number may be open."""
@@ -321,69 +277,11 @@ class Cluster:
         return str(self._api.auth.namespace)
 
     def _translated(self, attempt: str, exc: Exception) -> Exception:
-        """Return the error to raise for one that came from below."""
-        from sortie.transports.kubernetes import wire
-
-        match exc:
-            case ApiRefusal() | HostError() | _PutOffError():
-                return exc
-            case wire.kr8s.ServerError(response=response) if response is not None:
-                return self._answered(attempt, exc, response)
-            case trio.TooSlowError() | wire.kr8s.APITimeoutError() | wire.httpx.TimeoutException():
-                return self._error(attempt, f"the API server did not answer in {ANSWER_BOUND:g} s")
-            case ssl.SSLError():
-                return self._error(attempt, f"its certificate cannot be trusted: {exc}")
-            case (
-                wire.httpx.RemoteProtocolError() | wire.httpx.ReadError() | wire.httpx.WriteError()
-            ):
-                return _StaleError(*self._error(attempt, f"it hung up: {_said(exc)}").args)
-            case wire.httpx.HTTPError() | wire.httpx_ws.HTTPXWSException() | OSError():
-                return self._error(attempt, f"the API server cannot be reached: {_said(exc)}")
-            case ValueError() | KeyError() | TypeError() | IndexError():
-                return self._error(
-                    attempt,
-                    f"no usable kubeconfig or service account ({_said(exc)}); check"
-                    " worker.kubeconfig and the context",
-                )
-        return exc
-
-    def _answered(self, attempt: str, exc: Exception, response: httpx.Response) -> Exception:
-        status = response.status_code
-        try:
-            told = response.json()
-        except ValueError:
-            told = {}
-        told = told if isinstance(told, dict) else {}
-        message = str(told.get("message") or exc)
-        if status == _TOO_MANY or "retry-after" in response.headers:
-            return _PutOffError(message, response.headers.get("retry-after", "1"))
-        if status >= 500 or status == _UNAUTHORIZED:
-            return self._error(attempt, f"{message} ({status})")
-        return ApiRefusal(status, str(told.get("reason", "")), message)
+        return translated(self.host, attempt, exc, ANSWER_BOUND)
 
     def error(self, attempt: str, reason: str) -> HostError:
         """Return the error for a host that cannot be used, with the reason and its remedy."""
-        return self._error(attempt, reason)
-
-    def _error(self, attempt: str, reason: str) -> HostError:
-        return HostError(
-            HostTrouble.UNREACHABLE, f"could not {attempt} on host {self.host}: {reason}"
-        )
-
-
-class _StaleError(HostError):
-    """A connection was closed before an answer came."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(HostTrouble.UNREACHABLE, message)
-
-
-class _PutOffError(Exception):
-    """The server asks for the same request after a pause."""
-
-    def __init__(self, message: str, pause: str) -> None:
-        super().__init__(message)
-        self.pause = min(float(pause) if pause.isdigit() else 1.0, _LONGEST_PAUSE)
+        return unreachable(self.host, attempt, reason)
 
 
 async def _loaded() -> Any:
@@ -400,7 +298,3 @@ async def _changes(response: httpx.Response) -> AsyncGenerator[tuple[str, Json],
                 int(about.get("code", 500)), about.get("reason", ""), about.get("message", "")
             )
         yield kind, about
-
-
-def _said(exc: BaseException) -> str:
-    return str(exc).splitlines()[0] if str(exc) else type(exc).__name__

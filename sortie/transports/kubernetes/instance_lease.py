@@ -15,8 +15,9 @@ from typing import Any
 import trio
 
 from sortie.model import LEASE, HostError, HostTrouble
+from sortie.transports.kubernetes.api_errors import ApiRefusal
 from sortie.transports.kubernetes.background import Background
-from sortie.transports.kubernetes.cluster import ApiRefusal, Cluster
+from sortie.transports.kubernetes.cluster import Cluster
 
 RENEW_EVERY = 10.0
 """Seconds between two renewals."""

@@ -16,7 +16,8 @@ from msgspec import Struct
 from sortie.config.kubernetes import KubernetesSettings
 from sortie.model import HostError, HostTrouble
 from sortie.transports.kubernetes import manifests
-from sortie.transports.kubernetes.cluster import ApiRefusal, Cluster
+from sortie.transports.kubernetes.api_errors import ApiRefusal
+from sortie.transports.kubernetes.cluster import Cluster
 from sortie.transports.kubernetes.manifests import DAEMON, INSTANCE, pod_name
 from sortie.transports.kubernetes.standing import PodState, standing_of
 
