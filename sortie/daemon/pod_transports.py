@@ -7,12 +7,14 @@ import os
 import platform
 import secrets
 from collections.abc import Callable
+from functools import partial
 
 import trio
 
 from sortie.config.kubernetes import KubernetesSettings
 from sortie.config.settings import Settings
-from sortie.model import RunId
+from sortie.model import HostError, RunId
+from sortie.telemetry import Publish, facts
 from sortie.transports import Transport
 from sortie.transports.host_health import HostHealth, MonitoredTransport
 from sortie.transports.kubernetes.background import Background
@@ -20,6 +22,8 @@ from sortie.transports.kubernetes.cluster import Cluster, ClusterPlace
 from sortie.transports.kubernetes.instance_lease import InstanceLease
 from sortie.transports.kubernetes.transport import REATTACH, KubernetesTransport
 from sortie.transports.remote.launch import Bounds
+from sortie.transports.ssh.supervised_process import Links
+from sortie.transports.ssh.transport import new_nonce
 
 _CLOSE_BOUND = 5.0  # seconds
 
@@ -32,7 +36,8 @@ class PodTransports:
     Other settings make new transports, and runs under way keep theirs; pods are the same for all.
     """
 
-    def __init__(self, health: Callable[[], HostHealth]) -> None:
+    def __init__(self, publish: Publish, health: Callable[[], HostHealth]) -> None:
+        self._publish = publish
         self._health = health
         self._background = Background()
         self._clusters: dict[ClusterPlace, Cluster] = {}
@@ -60,10 +65,25 @@ class PodTransports:
                 self._background,
                 self._lease_of(place, pods.instance),
                 Bounds(handshake=handshake, reattach=REATTACH),
+                links=Links(
+                    new_nonce=new_nonce,
+                    lost=partial(self._link_lost, host),
+                    restored=partial(self._link_restored, host),
+                ),
             )
             unswept = self._unswept.setdefault(host, set())
             self._pods[key] = made, MonitoredTransport(made, self._health(), unswept)
         return self._pods[key][1]
+
+    def _link_lost(self, host: str, run_id: str, error: HostError) -> None:
+        self._publish(
+            facts.HostLinkLost(host=host, run_id=RunId(run_id), error=str(error), seconds=REATTACH)
+        )
+
+    def _link_restored(self, host: str, run_id: str, seconds: float) -> None:
+        self._publish(
+            facts.HostLinkRestored(host=host, run_id=RunId(run_id), seconds=round(seconds, 1))
+        )
 
     def _lease_of(self, place: ClusterPlace, instance: str) -> InstanceLease:
         if (place, instance) not in self._leases:

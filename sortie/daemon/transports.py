@@ -103,7 +103,7 @@ class TransportPool:
         if self._pods is None:
             from sortie.daemon.pod_transports import PodTransports
 
-            self._pods = PodTransports(self._health)
+            self._pods = PodTransports(self.publish, self._health)
         return self._pods
 
     def host_isolation(self) -> tuple[str, ...]:

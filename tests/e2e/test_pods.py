@@ -106,6 +106,26 @@ async def test_a_daemon_that_was_killed_finds_the_volume_again(
     assert place.processes() == []
 
 
+async def test_a_run_outlives_a_link_that_is_cut(place: Place, start: Start, api: Api) -> None:
+    """Both the loss and the new link are told, and the run ends as if nothing had been."""
+    write_workflow(place)
+    place.add_issue("P-1", "delay=4")
+    async with start() as daemon:
+        await daemon.line("turn.started", issue="P-1")
+        with trio.fail_after(PATIENCE):
+            while not place.agents():
+                await trio.sleep(0.05)
+        api.cut_links()
+        lost = await daemon.line("host.link_lost", host="kubernetes")
+        back = await daemon.line("host.link_restored", host="kubernetes")
+        await daemon.line("issue.moved", lifecycle="handoff", issue="P-1")
+    rows = await place.history()
+
+    assert lost["run"] == back["run"] == rows[0]["run_id"]
+    assert [(row["status"], row["attempt"]) for row in rows] == [("succeeded", 0)]
+    assert len(place.agents()) == 1
+
+
 async def test_what_is_in_the_way_of_pods_is_a_gate_in_words(
     place: Place, start: Start, api: Api
 ) -> None:

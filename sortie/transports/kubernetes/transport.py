@@ -33,6 +33,7 @@ from sortie.transports.kubernetes.pod_link import PodLink
 from sortie.transports.kubernetes.pods import FoundPod, PodKeeper
 from sortie.transports.remote.launch import Bounds
 from sortie.transports.remote.supervisor_scripts import KEPT
+from sortie.transports.ssh.supervised_process import Links
 from sortie.transports.ssh.transport import SshTransport
 
 T = TypeVar("T")
@@ -56,7 +57,7 @@ class KubernetesTransport:
     """The pods of one namespace; ``root`` is where their volumes are mounted.
 
     ``token`` stands for this life of the daemon. ``kept`` bytes of each stream of a program are
-    kept in its pod while nobody takes them.
+    kept in its pod while nobody takes them; ``links`` is told of links that programs have outlived.
     """
 
     def __init__(
@@ -69,7 +70,9 @@ class KubernetesTransport:
         lease: InstanceLease,
         bounds: Bounds | None = None,
         kept: int = KEPT,
+        links: Links | None = None,
     ) -> None:
+        self._links = links
         self._kept = kept
         self.root = root
         self._lease = lease
@@ -114,7 +117,12 @@ class KubernetesTransport:
                 partial(self.keeper.why_gone, found.name, found.uid),
             )
             inside = SshTransport(
-                self.host, link.as_pool(), bounds=self._bounds, kept=self._kept, variables=self._env
+                self.host,
+                link.as_pool(),
+                bounds=self._bounds,
+                kept=self._kept,
+                links=self._links,
+                variables=self._env,
             )
             if self._hurries:
                 inside.hurry()
