@@ -37,7 +37,10 @@ _INSIDE = "/run/sortie"
 """Where the container has the FIFO by which it ends with the daemon."""
 
 _FIFO = "daemon-lives"
-_WAIT_FOR_THE_DAEMON = f"read -r _ <{_INSIDE}/{_FIFO}"
+WAITING = 'exec 3<>"$0" 4<"$0" 3>&- && read -r _ <&4'
+"""The script of the shell: it waits until nobody holds the FIFO, its $0, open for writing any more.
+
+To open it for reading alone would wait for somebody who writes, who may have ended before."""
 
 LOW_LIMITS = ("--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1024:1024")
 """Of the process that keeps a container: an engine's own are more than some processes may set."""
@@ -180,7 +183,7 @@ def arguments_of(engine: ContainerEngine, plan: ContainerPlan, name: str, place:
     for path in plan.hidden:
         said += _hiding(_mountable(path), engine)
     said += ["--mount", _bind(f"{place}/fifo", _INSIDE, writable=False)]
-    return [*said, plan.image, "-c", _WAIT_FOR_THE_DAEMON]
+    return [*said, plan.image, "-c", WAITING, f"{_INSIDE}/{_FIFO}"]
 
 
 def _bind(source: str, target: str, *, writable: bool) -> str:

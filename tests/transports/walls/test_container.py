@@ -20,7 +20,7 @@ from sortie.model import ProgramNotFound, RunId, TransportError
 from sortie.model.allowed_hosts import allowed_host
 from sortie.transports import Command, Exit
 from sortie.transports.local import LocalTransport
-from sortie.transports.walls.container import LOW_LIMITS
+from sortie.transports.walls.container import LOW_LIMITS, WAITING
 from sortie.transports.walls.container_engine import ContainerEngine
 from sortie.transports.walls.container_names import own_life
 from sortie.transports.walls.run_network import RunNetwork
@@ -431,3 +431,14 @@ async def test_what_is_mounted_below_a_path_is_as_it_is(
     assert exit_.status not in (0, None)
     assert words.startswith("seen")
     assert "Read-only" in words
+
+
+async def test_a_container_without_its_daemon_ends_at_once(place: Place) -> None:
+    """Also where the daemon had ended before the shell came to look at the FIFO."""
+    fifo = place.outside / "fifo"
+    os.mkfifo(fifo)
+
+    with trio.fail_after(WAIT):
+        ended = await trio.run_process(["sh", "-c", WAITING, str(fifo)], check=False)
+
+    assert ended.returncode == 1
