@@ -98,7 +98,7 @@ class RuledDay(SharedDay):
         return replace(plain, rules=tuple(rules))
 
     def _boot(self, team: Team) -> None:
-        team.life += 1
+        team.life, team.booted_at = team.life + 1, self.now
         team.waits_since = team.short_since = None
         self._replay(team)
         team.recorded = RecordedLife(team.life)
@@ -155,7 +155,7 @@ class RuledDay(SharedDay):
 
     def _moved(self, team: Team, issue_id: IssueId, token: int, state: str) -> Event:
         """Answer a handoff, which ends the stage."""
-        rule = self.rules[issue_id]
+        rule = self._rule_now(team, issue_id)
         if rule:
             known = self.passed.get(issue_id, PassedStage())
             hops = known.hops
@@ -163,6 +163,15 @@ class RuledDay(SharedDay):
                 rule=rule, state=state, result=self.drafts.get(issue_id, ""), hops=hops
             )
         return ev.TransitionAnswered(issue_id, token, state=state)
+
+    def _rule_now(self, team: Team, issue_id: IssueId) -> str:
+        """Return the rule of a claim: the one that was chosen, or, where a reload has taken it
+        away, the first that fits."""
+        assert team.scheduler is not None
+        chosen = self.rules[issue_id]
+        if chosen in {rule.name for rule in team.policy.rules} | {""}:
+            return chosen
+        return first_of(team.policy, team.scheduler.snapshot(self.now).claims[issue_id].issue)
 
     def _start(self, team: Team, start: do.StartWorker) -> None:
         issue, dice = team.issues[start.issue.id], self.dice
@@ -180,7 +189,7 @@ class RuledDay(SharedDay):
 
         def exited() -> Event:
             del team.running[start.run_id]
-            if start.rule:
+            if self._rule_now(team, issue.id):
                 self.drafts[issue.id] = result
             return ev.WorkerExited(start.run_id, RunReport(end=end, turns=0, stage_result=result))
 

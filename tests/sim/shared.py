@@ -57,6 +57,7 @@ class Team:
     scheduler: Scheduler | None = None
     recorded: RecordedLife = field(default_factory=lambda: RecordedLife(0))
     life: int = 0
+    booted_at: float = 0.0
     waits_since: float | None = None
     short_since: float | None = None
     longest_wait: float = 0.0
@@ -125,7 +126,7 @@ class SharedDay:
         heapq.heappush(self._events, (self.now + seconds, next(self._order), action))
 
     def _boot(self, team: Team) -> None:
-        team.life += 1
+        team.life, team.booted_at = team.life + 1, self.now
         team.waits_since = team.short_since = None
         team.scheduler = Scheduler(
             team.policy,
@@ -207,10 +208,14 @@ class SharedDay:
     def _check_limits(self, host: str) -> None:
         runs = [run for team in self.teams.values() for run in team.running.values()]
         assert len(runs) <= self.total, f"{len(runs)} runs of {self.total}"
+        # A limit is in force while its workflow runs, once the others have been told of it.
         named = [
             team.policy.max_per_host
             for team in self.teams.values()
-            if host in team.policy.hosts and team.policy.max_per_host is not None
+            if host in team.policy.hosts
+            and team.policy.max_per_host is not None
+            and team.scheduler is not None
+            and self.now - team.booted_at > LOOK_EVERY + SLACK
         ]
         there = sum(run.host == host for run in runs)
         assert not named or there <= min(named), f"{there} runs on {host} of {min(named)}"

@@ -9,6 +9,7 @@ import threading
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
+from shutil import which
 
 import pytest
 import trio
@@ -19,7 +20,8 @@ from tests.transports.endings import local_transport, requires_namespaces
 from tests.transports.sandboxes import bubblewrap, requires_bubblewrap
 from tests.transports.walls.attacks import CANARY, CONNECTIONS, READS, SIGNALS, WRITES
 
-pytestmark = [requires_namespaces, requires_bubblewrap]
+requires_curl = pytest.mark.skipif(which("curl") is None, reason="curl is not installed")
+pytestmark = [requires_namespaces, requires_bubblewrap, requires_curl]
 
 _IN_HOME = (
     ".ssh/id_ed25519",
