@@ -26,7 +26,8 @@ KEPT_FOR = 30.0
 class SlotClaim(Struct, frozen=True, kw_only=True):
     """What one scheduler has and wants of a pool of slots: ``used`` runs, and ``more`` that could
     start now. ``cap`` is its own limit. ``kept``: it has an undividable slot now. ``owed`` are the
-    slot-seconds that it had less than its fair share."""
+    slot-seconds that it had less than its fair share. ``waits``: it would use more, but for what
+    other pools leave it."""
 
     weight: int = 1
     guaranteed: int = 0
@@ -35,6 +36,7 @@ class SlotClaim(Struct, frozen=True, kw_only=True):
     more: int
     owed: float = 0.0
     kept: bool = False
+    waits: bool = False
 
     @property
     def want(self) -> int:
@@ -108,9 +110,11 @@ class _Pool(Struct):
         """Return the limit of each, after so many seconds in which they had what they use."""
         kept, shares = guaranteed_slots(total, claims), fair_shares(total, claims)
         wanting = [name for name, claim in claims.items() if claim.want > kept[name]]
+        # Who only waits for a host is owed no more meanwhile, and no less.
         self.owed = {
             name: self.owed.get(name, 0.0) + self.growth.get(name, 0.0) * seconds
-            for name in wanting
+            for name, claim in claims.items()
+            if name in wanting or claim.waits
         }
         had = {name: max(0, claims[name].used - kept[name]) for name in wanting}
         # Only what is used can be owed: of a pool that lies idle for other reasons nobody is owed
@@ -163,6 +167,7 @@ class Allocator:
                 cap=member.cap,
                 used=member.use.used,
                 more=min(member.use.more, max(0, _room(name, member, by_host) - member.use.used)),
+                waits=member.use.more > 0,
             )
             for name, member in members.items()
         }

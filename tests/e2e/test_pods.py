@@ -106,6 +106,7 @@ async def test_a_daemon_that_was_killed_finds_the_volume_again(
     assert place.processes() == []
 
 
+@pytest.mark.full
 async def test_a_run_outlives_a_link_that_is_cut(place: Place, start: Start, api: Api) -> None:
     """Both the loss and the new link are told, and the run ends as if nothing had been."""
     write_workflow(place)

@@ -84,10 +84,18 @@ def test_what_is_a_comment_would_be_right_too(tmp_path: Path) -> None:
     assert rules is not None
     text = text.replace(rules[0], re.sub(r"^# ", "", rules[0], flags=re.MULTILINE))
     path = tmp_path / "WORKFLOW.md"
-    path.write_text(text)
+    # These are for other trackers, and instead of hosts.
+    text = re.sub(r"^  label_states:.*\n", "", text, flags=re.MULTILINE)
+    pods = re.search(r"^  kubernetes:.*\n(?:    .*\n)+  kubeconfig:.*\n", text, flags=re.MULTILINE)
+    assert pods is not None
+    path.write_text(re.sub(r"^  ssh_.*\n", "", text, flags=re.MULTILINE))
+    in_pods = loaded(path).settings
+    path.write_text(text.replace(pods[0], ""))
 
     settings = loaded(path).settings
 
+    assert in_pods.worker.kubernetes is not None
+    assert in_pods.worker.kubernetes.max_pods == 10
     assert settings.worker.ssh_hosts == ("build1", "me@build2:2222")
     assert settings.hooks.before_run == "git fetch"
     assert settings.self_review is not None

@@ -91,9 +91,13 @@ def _starts_programs(module: ModuleType) -> bool:
 def _spared(module: ModuleType) -> frozenset[str]:
     """Return the ways that tell nothing new of what a module tests."""
     name = _name_of(module)
-    if name in _ENDING:
+    if name == "test_lifetimes":
         return frozenset()
-    return _ALIKE if name in _PROCESSES else _ALIKE | _OWN_INIT | _REATTACH | {BUBBLEWRAP}
+    if name in _ENDING:
+        return frozenset({"ssh-reattach", PODS, _IN_CONTAINERS})
+    if name in _PROCESSES:
+        return _ALIKE | {PODS}
+    return _ALIKE | _OWN_INIT | _REATTACH | {BUBBLEWRAP, PODS}
 
 
 @pytest.fixture
