@@ -54,6 +54,7 @@ async def test_a_run_has_a_container_and_leaves_none(place: Place, start: Start)
     assert f"container {began['container']} of image {IMAGE}, sha256:{began['digest']}" in told.out
 
 
+@pytest.mark.full
 async def test_a_killed_daemon_leaves_no_container(place: Place, start: Start) -> None:
     """It ends by itself, and the issue runs again in another."""
     place.add_issue("A", "hang=1")

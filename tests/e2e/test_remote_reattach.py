@@ -58,6 +58,7 @@ async def test_a_run_whose_link_is_cut_is_handed_off_by_its_first_attempt(
     assert os.listdir(files) == []
 
 
+@pytest.mark.full
 async def test_after_a_crash_the_run_is_ended_before_it_begins_anew(
     place: Place, start: Start, fleet: Fleet
 ) -> None:

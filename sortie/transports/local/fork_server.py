@@ -298,8 +298,9 @@ def _be_init(request: _Request, daemon: int, statuses: int) -> None:
         terminated = True
         if program is not None:
             meant = _innermost(program, request.wrappers)
-            os.kill(meant, signal.SIGTERM)
-            os.kill(meant, signal.SIGCONT)  # a stopped program takes SIGTERM once it goes on
+            with suppress(ProcessLookupError):  # what a wrapper has started is reaped by that
+                os.kill(meant, signal.SIGTERM)
+                os.kill(meant, signal.SIGCONT)  # a stopped program takes SIGTERM once it goes on
 
     woken = _wake_on_signals()
     signal.signal(signal.SIGTERM, pass_on)

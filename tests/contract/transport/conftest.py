@@ -96,7 +96,7 @@ def _spared(module: ModuleType) -> frozenset[str]:
     if name in _ENDING:
         return frozenset({"ssh-reattach", PODS, _IN_CONTAINERS})
     if name in _PROCESSES:
-        return _ALIKE | {PODS}
+        return _ALIKE | {PODS, "ssh-reattach", _IN_CONTAINERS}
     return _ALIKE | _OWN_INIT | _REATTACH | {BUBBLEWRAP, PODS}
 
 

@@ -30,7 +30,7 @@ from sortie.transports.ssh.transport import SshTransport, new_nonce
 from tests.transports.leftovers import holders
 from tests.transports.ssh.sshd import Keys, Sshd, requires_sshd, sshd_running, until
 
-pytestmark = [requires_sshd, pytest.mark.timeout(900)]
+pytestmark = [requires_sshd, pytest.mark.timeout(900), pytest.mark.full]
 
 CUTS = int(os.environ.get("SORTIE_TEST_CUTS", "3"))
 DAEMON = Path(__file__).with_name("former_daemon.py")
