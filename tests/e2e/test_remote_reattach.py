@@ -6,6 +6,7 @@ import os
 import signal
 from pathlib import Path
 
+import pytest
 import trio
 
 from tests.e2e.conftest import Start

@@ -21,6 +21,7 @@ from tests.kubernetes_api.objects import Refused
 from tests.kubernetes_api.pods import pods_of
 from tests.kubernetes_api.server import Api, Fault
 
+pytestmark = pytest.mark.full
 LIMIT = 90.0
 EVICTED = {"reason": "Evicted", "message": "The node was low on resource: memory."}
 
