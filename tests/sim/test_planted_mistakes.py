@@ -51,7 +51,7 @@ SCHEDULER: dict[str, Plant] = {
     "a usage limit is forgotten": _statement("replace_limit", NO_ROW),
     "a usage limit costs an attempt": _instead(exits, "is_usage_limit", lambda *_: False),
     "a resting host gets runs": _instead(gates, "_host_closed", lambda *_: None),
-    "the queue has no order": _instead(dispatch, "order_key", lambda *_: (0, 0.0, ())),
+    "the queue has no order": _instead(dispatch, "order_key", lambda *_: (0, 0.0, ((), ""))),
     "a failure is not counted": _instead(exits, "after_failure", lambda streak: streak),
     "a retry does not wait": _instead(exits, "backoff", lambda *_: 0.0),
     "a tracker gets no rest": _instead(SchedulerState, "pause_tracker", lambda *_: None),
