@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
-from sortie.model import ErrorKind, RunId, TransportError
+from sortie.model import ErrorKind, RunId, SortieError, TransportError
+from sortie.resources import shortage_behind
 from sortie.telemetry import facts
 from sortie.worker.context import RunContext, RunReporter
 from sortie.worker.outcome import Abandoned
@@ -17,9 +18,19 @@ from sortie.workspaces import Workspace
 async def within_wall(
     run_id: RunId, context: RunContext, reporter: RunReporter, workspace: Workspace
 ) -> AsyncIterator[None]:
-    """Have the wall of a run, if the settings want one. Raises Abandoned where it cannot be had."""
+    """Have the wall of a run, if the settings want one. Raises Abandoned where it cannot be had.
+
+    Where no program can be started in it, the issue is held as one whose agent is missing is:
+    trying again does not help.
+    """
     async with AsyncExitStack() as stack:
         if context.wall is not None:
+            try:
+                await context.wall.check()
+            except SortieError as exc:
+                hopeless = shortage_behind(exc) is None
+                kind = ErrorKind.AGENT_NOT_FOUND if hopeless else ErrorKind.PORT_EXIT
+                raise Abandoned(kind, str(exc)) from exc
             try:
                 around = context.wall.around(run_id, workspace.path)
                 opened = await stack.enter_async_context(around)

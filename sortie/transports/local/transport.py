@@ -36,7 +36,10 @@ from sortie.transports.reaper import KILL_BOUND, Reaper, sweep
 _ENDING_SLACK = 5.0  # beyond grace and kill bound, for the looks at all processes
 _UNKNOWN_PAUSE = 5.0  # between two tries to tell whether processes that cannot be looked at live
 
-NO_SANDBOX = "a sandbox needs PID namespaces, and there are none here (see isolation)"
+NO_SANDBOX = (
+    "its sandbox needs PID namespaces, and there are none here; 'sortie doctor' says why"
+    " (machine.isolation): lift that, or set sandbox.kind to none"
+)
 
 _ERRORS_KEPT = 4096
 """Bytes of what a script that fails has written to stderr that are kept: the last ones."""
