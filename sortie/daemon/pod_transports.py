@@ -22,8 +22,8 @@ from sortie.transports.kubernetes.cluster import Cluster, ClusterPlace
 from sortie.transports.kubernetes.instance_lease import InstanceLease
 from sortie.transports.kubernetes.transport import REATTACH, KubernetesTransport
 from sortie.transports.remote.launch import Bounds
-from sortie.transports.ssh.supervised_process import Links
-from sortie.transports.ssh.transport import new_nonce
+from sortie.transports.remote.supervised_process import Links
+from sortie.transports.remote.transport import new_nonce
 
 _CLOSE_BOUND = 5.0  # seconds
 

@@ -17,11 +17,11 @@ from sortie.telemetry import Publish, facts
 from sortie.transports import Transport
 from sortie.transports.host_health import HostHealth, MonitoredTransport
 from sortie.transports.remote.launch import Bounds
+from sortie.transports.remote.supervised_process import Links
+from sortie.transports.remote.transport import ShellTransport, new_nonce
 from sortie.transports.ssh.connection_pool import ConnectionPool
 from sortie.transports.ssh.root_locks import RootLocks
 from sortie.transports.ssh.settings import SshSettings
-from sortie.transports.ssh.supervised_process import Links
-from sortie.transports.ssh.transport import SshTransport, new_nonce
 
 _RELEASE_BOUND = 1.0  # seconds; a workflow may end with the process, which closes all
 _CLOSED_EVERY = 1.0
@@ -74,7 +74,7 @@ class RemoteTransports:
         if key not in self._remote:
             if (host, ssh) not in self._pools:
                 self._pools[host, ssh] = self._connections.pool(self, (host, ssh))
-            remote = SshTransport(
+            remote = ShellTransport(
                 host,
                 self._pools[host, ssh],
                 delivery="inline" if delivery == "inline" else "stdin",

@@ -75,7 +75,7 @@ async def test_what_was_ended_on_a_host_is_counted_as_a_hosts(
     told: list[Fact] = []
     inner = FakeTransport(directories=["/w"])
     monkeypatch.setattr(
-        "sortie.daemon.remote_transports.SshTransport", lambda *_args, **_options: inner
+        "sortie.daemon.remote_transports.ShellTransport", lambda *_args, **_options: inner
     )
     monkeypatch.setattr(RootLocks, "hold", hold)
     async with open_transports(told.append, {"PATH": "/bin"}) as pool:
@@ -111,7 +111,7 @@ async def test_what_ends_the_runs_of_a_host_is_told_when_it_changes(
         made.append(options)
         return FakeTransport()
 
-    monkeypatch.setattr("sortie.daemon.remote_transports.SshTransport", make)
+    monkeypatch.setattr("sortie.daemon.remote_transports.ShellTransport", make)
     async with open_transports(told.append, {"PATH": "/bin"}) as pool:
         nothing = pool.host_isolation()
         pool.transport(NOWHERE, settings())

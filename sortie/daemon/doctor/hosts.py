@@ -24,10 +24,10 @@ from sortie.daemon.remote_transports import ssh_settings
 from sortie.model import AgentError, HostError, HostTrouble, TransportError
 from sortie.model.checks import Check, CheckResult, failed, passed, warned
 from sortie.transports.remote.launch import Bounds
+from sortie.transports.remote.transport import ShellTransport
 from sortie.transports.ssh.asyncio_thread import AsyncioThread, open_asyncio_thread
 from sortie.transports.ssh.connection_pool import ConnectionPool
 from sortie.transports.ssh.settings import SshSettings
-from sortie.transports.ssh.transport import SshTransport
 
 HOST_CLOCK_TOLERANCE = 60.0
 """Seconds by which a host's clock may differ."""
@@ -90,7 +90,7 @@ class HostLook:
         self._ssh = ssh
         self._thread = thread
         self._pools: list[ConnectionPool] = []
-        self._transport: SshTransport
+        self._transport: ShellTransport
         self._way = _Way()
         self._probe: HostProbe
 
@@ -156,7 +156,7 @@ class HostLook:
         pool = ConnectionPool(self.name, ssh, self._thread)
         self._pools.append(pool)
         handshake = max(self._settings.agent.read_timeout, 5.0)
-        self._transport = SshTransport(
+        self._transport = ShellTransport(
             self.name,
             pool,
             bounds=Bounds(handshake=handshake),

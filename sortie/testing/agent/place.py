@@ -45,14 +45,14 @@ def _fork_server() -> ForkServer | None:
 @asynccontextmanager
 async def open_host(host: str, settings: SshSettings) -> AsyncIterator[AgentHost]:
     """Reach a host over SSH while the block lasts."""
+    from sortie.transports.remote.transport import ShellTransport
     from sortie.transports.ssh.asyncio_thread import open_asyncio_thread
     from sortie.transports.ssh.connection_pool import ConnectionPool
-    from sortie.transports.ssh.transport import SshTransport
 
     async with open_asyncio_thread() as thread:
         connections = ConnectionPool(host, settings, thread)
         try:
-            yield AgentHost(host, lambda: SshTransport(host, connections))
+            yield AgentHost(host, lambda: ShellTransport(host, connections))
         finally:
             await connections.aclose()
 

@@ -1,8 +1,7 @@
 """One program in a pod, with its stdin and its output, over a WebSocket.
 
 Rule 1: one task reads the socket and one writes to it, so that whoever is cancelled while it sends
-leaves no frame in two. Rule 2: items are taken in the order in which they came, and all of them
-before the end is seen.
+leaves no frame in two. Rule 2: while nobody takes what came, no more is read.
 """
 
 from __future__ import annotations
@@ -17,56 +16,33 @@ import trio
 import wsproto.events
 
 from sortie.model import HostError, HostTrouble
-from sortie.transports.remote.protocol import Item, ScriptOutput
+from sortie.transports.remote.channel import Channel
+from sortie.transports.remote.protocol import ScriptOutput
 
 if TYPE_CHECKING:
     import httpx_ws
 
-PAUSE_ABOVE = 256 * 1024
-"""Bytes that may wait to be taken before no more are read."""
-
-BACKLOG = 1 << 20
-"""Bytes that wait at most where the program is not held back; what comes then is dropped."""
-
 _STDIN, _STDOUT, _STDERR, _STATUS, _CLOSE = 0, 1, 2, 3, 255
 _PIECE = 32 * 1024
-_MESSAGE_COST = 256
 _PING_EVERY = 15.0  # seconds
 _PONG_BOUND = 30.0
 
 Connect = Callable[[], AbstractAsyncContextManager["httpx_ws.AsyncWebSocketSession"]]
 
 
-class ExecChannel:
-    """A program in a pod, whose stdin begins with ``text``.
-
-    Closing the channel does not end the program: it has to watch its stdin, which ends with
-    ``write_eof`` or ``abort``, with the connection, and with this process.
-    """
+class ExecChannel(Channel):
+    """A program in a pod, whose stdin begins with ``text``."""
 
     def __init__(self, host: str, text: bytes, parser: ScriptOutput) -> None:
-        self.parser = parser
-        self.exit_status: int | None = None
-        self.exit_signal: str | None = None
-        self.lost: HostError | None = None
-        self.carrier: object = None
-        self.exited = trio.Event()
-        self.closed = trio.Event()
-        self.over = trio.Event()
+        super().__init__(parser)
         self._host = host
         self._scope: trio.CancelScope | None = None
         self._opened = trio.Event()
         self._failure: HostError | None = None
-        self._items: deque[Item] = deque()
-        self._waiting = 0  # bytes in them
-        self._drains = False
         self._all_came = False
-        self._dropped = False
-        self._aborted = False
         self._out: deque[tuple[bytes, trio.Event | None]] = deque()
         self._stdin_ended = False
         self._has_out = trio.Event()
-        self._news = trio.Event()
         self._room = trio.Event()
         self._beat: tuple[float, trio.CancelScope] | None = None
         self.write(text)
@@ -110,7 +86,7 @@ class ExecChannel:
         """End the stdin, and take all that still comes, whether that is read or not."""
         self._drains = True
         self.write_eof()
-        self._wake_reader()
+        self._resume_reading()
 
     def beat(self, seconds: float, first: bytes = b"") -> None:
         """Write ``first``, and then a line every so many seconds."""
@@ -129,38 +105,9 @@ class ExecChannel:
             self._scope.cancel()
         self._end()
 
-    def conclude(self) -> None:
-        """Have ``receive`` return None behind what has come."""
-        self.over.set()
-        self._wake()
-
-    async def receive(self) -> Item | None:
-        """Return the next item that has come; None where the channel is over."""
-        await trio.lowlevel.checkpoint_if_cancelled()
-        while True:
-            over, news = self.over.is_set(), self._news
-            item = self.take()
-            if item is not None:
-                await trio.lowlevel.cancel_shielded_checkpoint()
-                return item
-            if over:
-                return None
-            await news.wait()
-
-    def take(self) -> Item | None:
-        """Return the next item without waiting, if there is one."""
-        if self._aborted or not self._items:
-            return None
-        item = self._items.popleft()
-        self._waiting -= _size(item)
-        if self._waiting <= PAUSE_ABOVE:
-            self._wake_reader()
-        return item
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether all that has come was taken."""
-        return not self._items
+    def _resume_reading(self) -> None:
+        if self._has_room():
+            self._room.set()
 
     async def run(self, connect: Connect) -> None:
         """Connect, and pass everything on until the end."""
@@ -193,7 +140,7 @@ class ExecChannel:
             event = await socket.receive()
             if isinstance(event, wsproto.events.BytesMessage) and event.data:
                 self._take_message(event.data[0], bytes(event.data[1:]))
-            while not self._drains and self._waiting > PAUSE_ABOVE:
+            while not self._has_room():
                 self._room = trio.Event()
                 await self._room.wait()
 
@@ -201,6 +148,7 @@ class ExecChannel:
         if number in (_STDOUT, _STDERR):
             for item in self.parser.feed(number, content):
                 self._append(item)
+            self._wake()
             if self.parser.gone or self.parser.is_complete:
                 self.conclude()
         elif number == _STATUS:
@@ -240,7 +188,7 @@ class ExecChannel:
             with trio.move_on_after(_PONG_BOUND):
                 await pong.wait()
                 continue
-            if self._waiting <= PAUSE_ABOVE:
+            if self._has_room():
                 raise self._loss(f"nothing was heard of it for {_PONG_BOUND:g} s")
 
     async def _beat_on(self) -> None:
@@ -266,13 +214,6 @@ class ExecChannel:
     def _put(self, frame: bytes, done: trio.Event | None) -> None:
         self._out.append((frame, done))
         self._has_out.set()
-
-    def _append(self, item: Item) -> None:
-        self._dropped |= self._drains and self._waiting >= BACKLOG
-        if _size(item) and not self._dropped:
-            self._items.append(item)
-            self._waiting += _size(item)
-            self._wake()
 
     def _fail(self, error: HostError) -> None:
         if not self._opened.is_set():
@@ -300,20 +241,12 @@ class ExecChannel:
             self._append(item)
         self._fail(self._loss("it was closed"))
         self._stop_beating()
-        for event in (self._opened, self.exited, self.over, self.closed):
-            event.set()
+        self._opened.set()
+        super()._end()
         while self._out:
             _, done = self._out.popleft()
             if done is not None:
                 done.set()
-        self._wake()
-
-    def _wake(self) -> None:
-        self._news.set()
-        self._news = trio.Event()
-
-    def _wake_reader(self) -> None:
-        self._room.set()
 
 
 def _host_error(exc: BaseException) -> HostError | None:
@@ -328,7 +261,3 @@ def _first_reason(exc: BaseException) -> str:
     if hasattr(exc, "code") and hasattr(exc, "reason"):  # a WebSocketDisconnect
         return exc.reason or f"it was closed ({exc.code})"
     return str(exc) or type(exc).__name__
-
-
-def _size(item: Item) -> int:
-    return len(item[1]) + (0 if item[2] is None else _MESSAGE_COST + len(item[2]))

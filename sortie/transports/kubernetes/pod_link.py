@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING, cast
-
-import trio
 
 from sortie.model import HostError, HostTrouble
 from sortie.transports.kubernetes.background import Background
@@ -15,23 +12,16 @@ from sortie.transports.kubernetes.exec_channel import ExecChannel
 from sortie.transports.kubernetes.manifests import CONTAINER
 from sortie.transports.remote.launch import HostGone
 from sortie.transports.remote.protocol import ScriptOutput
+from sortie.transports.remote.remote_script import RemoteScript
 from sortie.transports.remote.scripts import SHELL
-from sortie.transports.ssh.login_limit import LoginLimit
-from sortie.transports.ssh.remote_script import RemoteScript
-
-if TYPE_CHECKING:
-    from sortie.transports.ssh.connection_pool import ConnectionPool
-
-_MOST_IDLE_SHELLS = 4
+from sortie.transports.remote.shell_link import ShellLink
 
 
-class PodLink:
-    """What a shell needs to run scripts in a pod; ``host`` is the pod's name in messages.
+class PodLink(ShellLink):
+    """The way into a pod.
 
     ``why_gone`` says why the pod is no more, "" where it is there or that cannot be told.
     """
-
-    generation = 1
 
     def __init__(
         self,
@@ -40,18 +30,12 @@ class PodLink:
         background: Background,
         why_gone: Callable[[], Awaitable[str]],
     ) -> None:
-        self.host = f"{cluster.host} (pod {pod})"
-        self.login_limit = LoginLimit(self.host)
+        super().__init__(f"{cluster.host} (pod {pod})")
         self._cluster = cluster
         self._pod = pod
         self._background = background
         self._why_gone = why_gone
-        self._idle_shells: list[tuple[RemoteScript, float]] = []
         self._closed = False
-
-    def as_pool(self) -> ConnectionPool:
-        """Return itself as what a shell asks for: of a pool it uses what stands here."""
-        return cast("ConnectionPool", self)
 
     async def open(self, command: str, text: bytes, parser: ScriptOutput) -> ExecChannel:
         """Run a command of /bin/sh; its stdin begins with ``text``.
@@ -78,25 +62,10 @@ class PodLink:
             if not opened:
                 channel.abort()
 
-    def take_shell(self) -> tuple[RemoteScript, float] | None:
-        """Return an idle shell, if there is one, and the time of its last answer."""
-        while self._idle_shells:
-            shell, since = self._idle_shells.pop()
-            if not shell.channel.exited.is_set():
-                return shell, since
-            shell.channel.abort()
-        return None
-
-    def keep_shell(self, shell: RemoteScript) -> bool:
-        """Keep a shell for the next question, where there is room for it; return whether it is."""
-        if self._closed or len(self._idle_shells) >= _MOST_IDLE_SHELLS:
-            return False
-        self._idle_shells.append((shell, trio.current_time()))
-        return True
+    def _keeps(self, shell: RemoteScript) -> bool:  # noqa: ARG002
+        return not self._closed
 
     def close(self) -> None:
         """Let no shell be kept any more; what runs is left alone."""
         self._closed = True
-        shells, self._idle_shells = self._idle_shells, []
-        for shell, _ in shells:
-            shell.channel.abort()
+        self._end_idle_shells()

@@ -32,9 +32,9 @@ from sortie.transports.kubernetes.paths import (
 from sortie.transports.kubernetes.pod_link import PodLink
 from sortie.transports.kubernetes.pods import FoundPod, PodKeeper
 from sortie.transports.remote.launch import Bounds
+from sortie.transports.remote.supervised_process import Links
 from sortie.transports.remote.supervisor_scripts import KEPT
-from sortie.transports.ssh.supervised_process import Links
-from sortie.transports.ssh.transport import SshTransport
+from sortie.transports.remote.transport import ShellTransport
 
 T = TypeVar("T")
 
@@ -45,7 +45,7 @@ REATTACH = 300.0
 class Pod:
     """A pod that runs, and the way into it."""
 
-    def __init__(self, found: FoundPod, link: PodLink, inside: SshTransport) -> None:
+    def __init__(self, found: FoundPod, link: PodLink, inside: ShellTransport) -> None:
         self.name = found.name
         self.uid = found.uid
         self.runs = {RunId(found.run)} if found.run else set[RunId]()
@@ -116,9 +116,9 @@ class KubernetesTransport:
                 self._background,
                 partial(self.keeper.why_gone, found.name, found.uid),
             )
-            inside = SshTransport(
+            inside = ShellTransport(
                 self.host,
-                link.as_pool(),
+                link,
                 bounds=self._bounds,
                 kept=self._kept,
                 links=self._links,

@@ -20,7 +20,7 @@ from itertools import count
 from sortie.resources.descriptors import limit_of_programs
 from sortie.transports import PROXY_PORT, WRAPPED_STDIN, ContainerEntrance
 from sortie.transports.local import fork_server
-from sortie.transports.local.fork_server import INSIDE, NAMESPACE, PLAIN, STATUS, encoded
+from sortie.transports.local.fork_server.request import INSIDE, NAMESPACE, PLAIN, STATUS, encoded
 
 _CHUNK = 4096
 _VARIABLES = ("LD_LIBRARY_PATH",)  # an interpreter may need it to start
@@ -59,7 +59,7 @@ class _Server:
         os.set_blocking(self.statuses, False)
         self._unread_statuses: dict[int, int] = {}
         self._lock = threading.Lock()
-        argv = [sys.executable, "-I", "-S", fork_server.__file__, str(os.getpid())]
+        argv = [sys.executable, "-I", "-S", fork_server.PROGRAM, str(os.getpid())]
         argv += [str(theirs.fileno()), str(written), str(limit_of_programs()), cgroup]
         with ExitStack() as undone:
             undone.callback(self.requests.close)

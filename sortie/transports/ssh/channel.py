@@ -1,45 +1,36 @@
 """One session on a remote host: a command with its stdin and its output.
 
-Rule 1: asyncssh calls on the asyncio thread, and all other code in trio; each thread writes only
-the fields said to be its own. Rule 2: items are taken in the order in which they came, and all of
-them before the end is seen.
+Rule: asyncssh calls on the asyncio thread, and all other code in trio; each thread writes only the
+fields said to be its own.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 
 import asyncssh
-import trio
 
-from sortie.model import HostError
+from sortie.transports.remote.channel import Channel
 from sortie.transports.remote.protocol import Item, ScriptOutput
 from sortie.transports.ssh.asyncio_thread import AsyncioThread
 from sortie.transports.ssh.errors import loss
 
-# Bytes that may wait for trio in one channel; as much again may be on its way (asyncssh's window).
-PAUSE_ABOVE = 256 * 1024
+# Bytes that may still wait for trio when more are read; as much as PAUSE_ABOVE is on its way then
+# (asyncssh's window).
 RESUME_BELOW = 64 * 1024
 
-BACKLOG = 1 << 20
-"""Bytes that wait at most where the host is not held back; what comes then is dropped."""
-
 _SETTLE_AFTER = 0.1  # seconds after a command's exit, or the last message of its watchdog
-_MESSAGE_COST = 256  # bytes
 _PIECE = 64 * 1024  # bytes of a stdin that may wait here for the window of the host
 _STREAMS = {None: 1, asyncssh.EXTENDED_DATA_STDERR: 2}
 
 
-class Channel(asyncssh.SSHClientSession[bytes]):
+class SshChannel(Channel, asyncssh.SSHClientSession[bytes]):
     """A command on a host, whose stdin begins with ``text``.
 
-    ``when_closed`` is called in trio, once, when its session is closed.
-
-    Closing the channel does not end the command: the command has to watch its stdin, which ends
-    with ``write_eof`` or ``abort``, with the connection, and with this process.
+    ``when_closed`` is called in trio, once, when its session is closed. ``_received`` and
+    ``_dropped`` are the asyncio thread's.
     """
 
     def __init__(
@@ -50,18 +41,7 @@ class Channel(asyncssh.SSHClientSession[bytes]):
         parser: ScriptOutput,
         when_closed: Callable[[], object],
     ) -> None:
-        self.parser = parser
-        self.exit_status: int | None = None
-        """The command's exit status, 0 to 255; None where there is none (yet)."""
-        self.exit_signal: str | None = None
-        """The signal that ended the command, without SIG; None where there is none (yet)."""
-        self.lost: HostError | None = None
-        """Why the link was lost (DROPPED) before the exit, or before all output had come.
-
-        Without it, a closed channel has a status or a signal, unless it was aborted.
-        """
-        self.carrier: object = None
-        """The connection that carries it."""
+        super().__init__(parser)
         self._thread = thread
         self._host = host
         self._text = text
@@ -73,24 +53,9 @@ class Channel(asyncssh.SSHClientSession[bytes]):
         self._all_came = False
         self._beat: asyncio.TimerHandle | None = None
         self._settling: asyncio.TimerHandle | None = None
-        self._items: deque[Item] = deque()  # appended there, and taken in trio
-        self._received = 0
         self._paused = False
-        self._dropped = False  # so all that follows is dropped, too
         self._wakes = False  # a wake-up is on its way
         # The trio thread's:
-        self._taken = 0
-        self._drains = False
-        self._aborted = False
-        self.exited = trio.Event()
-        """The command has exited, or nothing more will be heard of it; output may still come."""
-        self.closed = trio.Event()
-        """Both sides have closed the channel; what came before may still wait to be read."""
-        self.over = trio.Event()
-        """It is closed, or the watchdog has said its last message: what holds the channel open may
-        do so for ever. It does not close while output waits to be read, unless ``finish`` was
-        called."""
-        self._news = trio.Event()
         self._when_closed = when_closed
 
     # Called in trio
@@ -138,58 +103,18 @@ class Channel(asyncssh.SSHClientSession[bytes]):
             self._thread.post(self._abort)
             self._end()
 
-    def conclude(self) -> None:
-        """Have ``receive`` return None behind what has come."""
-        self.over.set()
-        self._wake()
-
-    async def receive(self) -> Item | None:
-        """Return the next item that has come; None where the channel is over.
-
-        For one task at a time. While nobody receives, at most 512 KiB wait here, and the command
-        waits to write.
-        """
-        await trio.lowlevel.checkpoint_if_cancelled()
-        while True:
-            # Before the look at what is there, or the last item could be missed.
-            over, news = self.over.is_set(), self._news
-            item = self.take()
-            if item is not None:
-                await trio.lowlevel.cancel_shielded_checkpoint()
-                return item
-            if over:
-                return None
-            await news.wait()
-
-    def take(self) -> Item | None:
-        """Return the next item without waiting, if there is one."""
-        if self._aborted or not self._items:
-            return None
-        item = self._items.popleft()
-        self._taken += _size(item)
-        if self._paused and self._has_room():
+    def _resume_reading(self) -> None:
+        if self._paused and self._has_room(RESUME_BELOW):
             self._thread.post(self._resume)
-        return item
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether all that has come was taken."""
-        return not self._items
 
     def _free(self) -> None:
         """Note that the session is closed, or was never opened."""
         when_closed, self._when_closed = self._when_closed, _nothing
         when_closed()
 
-    def _end(self) -> None:
-        for event in (self.exited, self.over, self.closed):
-            event.set()
-        self._wake()
-
     def _wake(self) -> None:
         self._wakes = False  # before anything is taken, so that nothing is missed
-        self._news.set()
-        self._news = trio.Event()
+        super()._wake()
 
     # Called on the asyncio thread
 
@@ -214,7 +139,7 @@ class Channel(asyncssh.SSHClientSession[bytes]):
             self._thread.to_trio(self.conclude)
         elif self.parser.is_complete:
             self._settle_soon()
-        if self._ssh is not None and not self._paused and not self._has_room(PAUSE_ABOVE):
+        if self._ssh is not None and not self._paused and not self._has_room():
             self._ssh.pause_reading()
             self._paused = True
             self._resume()  # trio may have taken it all before it could see that flag
@@ -268,17 +193,12 @@ class Channel(asyncssh.SSHClientSession[bytes]):
         if opening.cancelled() or opening.exception() is not None:
             self._thread.to_trio(self._free)
 
-    def _append(self, item: Item) -> None:
-        self._dropped |= self._drains and self._received - self._taken >= BACKLOG
-        if _size(item) and not self._dropped:
-            self._items.append(item)
-            self._received += _size(item)
-            if not self._wakes:  # many items make one wake-up
-                self._wakes = True
-                self._thread.to_trio(self._wake)
-
-    def _has_room(self, limit: int = RESUME_BELOW) -> bool:
-        return self._drains or self._received - self._taken <= limit
+    def _append(self, item: Item) -> bool:
+        kept = super()._append(item)
+        if kept and not self._wakes:  # many items make one wake-up
+            self._wakes = True
+            self._thread.to_trio(self._wake)
+        return kept
 
     def _note_exit(self) -> None:
         self._thread.to_trio(self.exited.set)
@@ -296,7 +216,7 @@ class Channel(asyncssh.SSHClientSession[bytes]):
             self._thread.to_trio(self.conclude)
 
     def _resume(self) -> None:
-        if self._ssh is not None and self._paused and self._has_room():
+        if self._ssh is not None and self._paused and self._has_room(RESUME_BELOW):
             self._paused = False
             self._ssh.resume_reading()
 
@@ -339,11 +259,6 @@ class Channel(asyncssh.SSHClientSession[bytes]):
         self._stop_beating()
         if self._ssh is not None:
             self._ssh.abort()
-
-
-def _size(item: Item) -> int:
-    """Return how much memory an item takes, about."""
-    return len(item[1]) + (0 if item[2] is None else _MESSAGE_COST + len(item[2]))
 
 
 def _nothing() -> None:

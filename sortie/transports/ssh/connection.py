@@ -19,8 +19,9 @@ import asyncssh
 import trio
 
 from sortie.model import TransportError
+from sortie.transports.remote.channel import PAUSE_ABOVE
 from sortie.transports.ssh.asyncio_thread import AsyncioThread
-from sortie.transports.ssh.channel import PAUSE_ABOVE, Channel
+from sortie.transports.ssh.channel import SshChannel
 from sortie.transports.ssh.errors import (
     CONNECT_LIMIT,
     dial_trouble,
@@ -154,7 +155,7 @@ class HostConnection:
                 raise dial_trouble(exc, self._host, hop, via=via, said=said) from exc
             via = hop
 
-    def open_session(self, channel: Channel, command: str) -> Awaitable[None]:
+    def open_session(self, channel: SshChannel, command: str) -> Awaitable[None]:
         """Run a command on a channel; to be awaited. Cancelled, it returns at once, and the session
         is opened all the same: asyncssh would lose it. It is closed where the channel is aborted.
 
@@ -164,7 +165,7 @@ class HostConnection:
         opening.add_done_callback(channel.opening_done)
         return asyncio.shield(opening)
 
-    async def _open_session(self, channel: Channel, command: str) -> None:
+    async def _open_session(self, channel: SshChannel, command: str) -> None:
         try:
             await self._connections[-1].create_session(
                 lambda: channel,

@@ -20,11 +20,11 @@ import trio
 
 from sortie.model import HostError, HostTrouble
 from sortie.transports.remote.protocol import ScriptOutput
+from sortie.transports.remote.remote_script import RemoteScript
+from sortie.transports.remote.shell_link import ShellLink
 from sortie.transports.ssh.asyncio_thread import AsyncioThread, AsyncioThreadGone
-from sortie.transports.ssh.channel import Channel
+from sortie.transports.ssh.channel import SshChannel
 from sortie.transports.ssh.connection import HostConnection, SessionsFull
-from sortie.transports.ssh.login_limit import LoginLimit
-from sortie.transports.ssh.remote_script import RemoteScript
 from sortie.transports.ssh.route import find_hops
 from sortie.transports.ssh.settings import SshSettings
 
@@ -32,7 +32,6 @@ ROOM_BOUND = 120.0
 """Seconds for which a command waits until the host has room for its session."""
 
 _MOST_CONNECTIONS = 64  # where a host allows one session on each, that many commands run at once
-_MOST_IDLE_SHELLS = 4  # each takes one of the ten sessions that sshd allows on a connection
 _MOST_DROPS = 3  # connections that may be lost while a session opens, until it is given up
 _NO_DIAL_FOR = 5.0  # seconds after a failed dial, where other connections work
 _IDLE_FOR = 300.0  # seconds until an idle connection that is not the first is closed
@@ -41,13 +40,11 @@ _CLOSE_ALL_BOUND = 5.0  # seconds
 _DISMISSAL_BOUND = 1.0  # seconds for idle shells to end
 
 
-class ConnectionPool:
+class ConnectionPool(ShellLink):
     """The connections to one host, ``[user@]host[:port]`` or an alias of the ssh_config."""
 
     def __init__(self, host: str, settings: SshSettings, thread: AsyncioThread) -> None:
-        self.host = host
-        self.login_limit = LoginLimit(host)
-        self.generation = 0  # grows with each connection that is the only one
+        super().__init__(host)
         self._settings = settings
         self._thread = thread
         self._connections: list[HostConnection] = []
@@ -58,7 +55,6 @@ class ConnectionPool:
         self._news = trio.Event()
         self._closed = False
         self._wanted = True
-        self._idle_shells: list[tuple[RemoteScript, float]] = []  # with the time of their answers
 
     @property
     def links(self) -> int:
@@ -70,7 +66,7 @@ class ConnectionPool:
         """How many sessions are open, or about to be, on all connections."""
         return sum(connection.sessions for connection in self._connections)
 
-    async def open(self, command: str, text: bytes, parser: ScriptOutput) -> Channel:
+    async def open(self, command: str, text: bytes, parser: ScriptOutput) -> SshChannel:
         """Run a command through the login shell, without a terminal, on a new channel; its stdin
         begins with ``text``.
 
@@ -81,7 +77,7 @@ class ConnectionPool:
         while True:
             connection = await self._reserve(until)
             freed = partial(self._free, connection)
-            channel = Channel(self._thread, self.host, text, parser, freed)
+            channel = SshChannel(self._thread, self.host, text, parser, freed)
             channel.carrier = connection
             opened = False
             try:
@@ -104,28 +100,14 @@ class ConnectionPool:
                 if not opened:
                     channel.abort()
 
-    def take_shell(self) -> tuple[RemoteScript, float] | None:
-        """Return an idle shell, if there is one, and the time of its last answer."""
-        while self._idle_shells:
-            shell, since = self._idle_shells.pop()
-            if not shell.channel.exited.is_set():
-                return shell, since
-            shell.channel.abort()
-        return None
-
-    def keep_shell(self, shell: RemoteScript) -> bool:
-        """Keep a shell for the next question, where there is room for it; return whether it is."""
+    def _keeps(self, shell: RemoteScript) -> bool:
         first = self._connections[0] if self._connections else None
-        if (
-            not self._wanted
-            or first is None
-            or first is not shell.channel.carrier
-            or first.limit < math.inf
-            or len(self._idle_shells) >= _MOST_IDLE_SHELLS
-        ):
-            return False
-        self._idle_shells.append((shell, trio.current_time()))
-        return True
+        return (
+            self._wanted
+            and first is not None
+            and first is shell.channel.carrier
+            and first.limit == math.inf
+        )
 
     def set_wanted(self, wanted: bool) -> None:
         """Keep a connection that nothing uses for as long as we live, or for a few seconds only."""
@@ -188,13 +170,6 @@ class ConnectionPool:
                         return
                     await self._news.wait()
 
-    def _end_idle_shells(self) -> bool:
-        """End all of them; return whether there were any."""
-        shells, self._idle_shells = self._idle_shells, []
-        for shell, _ in shells:
-            shell.channel.abort()
-        return bool(shells)
-
     def _with_room(self) -> HostConnection | None:
         self._close_idle()
         now = trio.current_time()
@@ -243,7 +218,7 @@ class ConnectionPool:
                 HostTrouble.UNREACHABLE,
                 f"host {self.host} hung up right after the login; look at its sshd's log",
             )
-        self.generation += not self._connections
+        self.generation += not self._connections  # nothing is known from before
         self._connections.append(connection)
         return None
 

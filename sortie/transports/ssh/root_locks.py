@@ -15,12 +15,12 @@ import trio
 from sortie.model import HostError, HostTrouble
 from sortie.model.texts import start_of
 from sortie.transports.rank import FIRST
+from sortie.transports.remote.channel import Channel
+from sortie.transports.remote.filesystem import holding_script
 from sortie.transports.remote.launch import HOST_REASON_LIMIT, Bounds, nonsense
-from sortie.transports.ssh.channel import Channel
+from sortie.transports.remote.remote_script import RemoteScript
+from sortie.transports.remote.shell import ANSWER_BOUND, Shell
 from sortie.transports.ssh.connection_pool import ConnectionPool
-from sortie.transports.ssh.filesystem import holding_script
-from sortie.transports.ssh.remote_script import RemoteScript
-from sortie.transports.ssh.shell import ANSWER_BOUND, Shell
 
 
 class RootLocks:

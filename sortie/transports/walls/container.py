@@ -2,8 +2,8 @@
 
 The engine starts it with a shell that waits for the end of a FIFO, and nothing else. The daemon
 holds the other end, so the container ends when the daemon does, however that ends. Programs enter
-by the fork server (``sortie.transports.local.confinement``): that takes some milliseconds, and the
-kernel ends them with all that they start.
+by the fork server (``confinement``): that takes some milliseconds, and the kernel ends them with
+all that they start.
 
 Rule 1: what the engine has started for a run is gone when the block of the container is left.
 Rule 2: nothing but the mounts that are named, and what the image holds, can be seen in it.
@@ -28,7 +28,7 @@ from msgspec import Struct
 from sortie.model import RunId, TransportError
 from sortie.resources import run_in_thread
 from sortie.transports import ContainerEntrance
-from sortie.transports.local.confinement import NAMESPACES
+from sortie.transports.local.fork_server.confinement import NAMESPACES
 from sortie.transports.walls.container_engine import ContainerEngine
 from sortie.transports.walls.container_limits import files_of_limits
 from sortie.transports.walls.container_names import PREFIX, is_over, own_life

@@ -13,9 +13,9 @@ import trio
 
 from sortie.agents.acp.memory import resident_mb, tree_mb
 from sortie.transports import Command
+from sortie.transports.remote.transport import ShellTransport
 from sortie.transports.ssh.asyncio_thread import open_asyncio_thread
 from sortie.transports.ssh.connection_pool import ConnectionPool
-from sortie.transports.ssh.transport import SshTransport
 from tests.transports.endings import WAYS, local_transport
 from tests.transports.ssh.sshd import Keys, requires_sshd, sshd_running
 
@@ -77,7 +77,7 @@ async def test_a_host_tells_its_processes_with_ps_and_without(
     with sshd_running(place / "host", Keys.make(place / "client")) as host:
         async with open_asyncio_thread() as thread:
             connections = ConnectionPool(host.host, host.settings, thread)
-            transport = SshTransport(host.host, connections)
+            transport = ShellTransport(host.host, connections)
 
             async def told(path: str) -> float | None:
                 env = {"PATH": path}

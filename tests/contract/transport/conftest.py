@@ -13,9 +13,9 @@ from sortie.config.settings import Isolation
 from sortie.model import LOCAL, RunId
 from sortie.transports import Transport
 from sortie.transports.remote.launch import Bounds
+from sortie.transports.remote.transport import ShellTransport
 from sortie.transports.ssh.asyncio_thread import open_asyncio_thread
 from sortie.transports.ssh.connection_pool import ConnectionPool
-from sortie.transports.ssh.transport import SshTransport
 from tests.contract.transport.launching import Launch
 from tests.kubernetes_api.pods import pod_holding
 from tests.skipped import FULL
@@ -126,7 +126,7 @@ async def transport(remote: tuple[str, Sshd | None], tmp_path: Path) -> AsyncIte
     async with open_asyncio_thread() as thread:
         connections = ConnectionPool(sshd.host, sshd.settings, thread)
         try:
-            yield SshTransport(
+            yield ShellTransport(
                 sshd.host,
                 connections,
                 isolation=_ISOLATION[way],

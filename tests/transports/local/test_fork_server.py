@@ -320,7 +320,7 @@ def test_a_server_whose_daemon_has_just_ended_says_nothing() -> None:
     """It exits; what it would say would stand among the lines of a log that is over."""
     over = subprocess.Popen(["true"])
     over.wait()
-    program = [sys.executable, "-I", "-S", fork_server.__file__]
+    program = [sys.executable, "-I", "-S", fork_server.PROGRAM]
 
     done = subprocess.run(
         [*program, str(over.pid), "0", "1", "256", ""], capture_output=True, check=False, text=True

@@ -8,10 +8,10 @@ import trio
 from sortie.config.settings import Isolation
 from sortie.transports import Command
 from sortie.transports.remote.launch import Bounds
+from sortie.transports.remote.transport import ShellTransport
 from sortie.transports.ssh.asyncio_thread import open_asyncio_thread
 from sortie.transports.ssh.connection_pool import ConnectionPool
 from sortie.transports.ssh.settings import SshSettings
-from sortie.transports.ssh.transport import SshTransport
 
 
 async def main(*words: str) -> None:
@@ -21,7 +21,7 @@ async def main(*words: str) -> None:
         config=config, known_hosts=known, identity_files=(key,), search_path=os.environ["PATH"]
     )
     async with open_asyncio_thread() as thread:
-        transport = SshTransport(
+        transport = ShellTransport(
             host,
             ConnectionPool(host, settings, thread),
             isolation=Isolation(isolation),

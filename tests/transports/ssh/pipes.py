@@ -1,6 +1,6 @@
 """A stand-in for a host: logins run on this machine, over pipes, with any login shell.
 
-It is to SshTransport what ConnectionPool is, without SSH. As sshd does, it runs a command through
+It is to ShellTransport what ConnectionPool is, without SSH. As sshd does, it runs a command through
 the login shell in a session of its own and closes its stdin when it has exited.
 Its verdict is ``running``: what the logins have left.
 """
@@ -20,12 +20,12 @@ import asyncssh
 import psutil
 import trio
 
+from sortie.transports.remote.login_limit import LoginLimit
 from sortie.transports.remote.protocol import ScriptOutput
+from sortie.transports.remote.remote_script import RemoteScript
 from sortie.transports.ssh.asyncio_thread import AsyncioThread
-from sortie.transports.ssh.channel import Channel
+from sortie.transports.ssh.channel import SshChannel
 from sortie.transports.ssh.connection_pool import ConnectionPool
-from sortie.transports.ssh.login_limit import LoginLimit
-from sortie.transports.ssh.remote_script import RemoteScript
 
 _MARK = "SORTIE_TEST_LOGIN"
 
@@ -61,7 +61,7 @@ class Direct:
 class Pipes:
     """It is to a channel what asyncssh's is; what it moves are the pipes of a login."""
 
-    def __init__(self, process: trio.Process, thread: Direct, channel: Channel) -> None:
+    def __init__(self, process: trio.Process, thread: Direct, channel: SshChannel) -> None:
         self.to_write, self._written = trio.open_memory_channel[bytes](10_000)
         self._process = process
         self._channel = channel
@@ -131,8 +131,8 @@ class Pipes:
             self._channel.exit_signal_received(name, False, "", "")
 
 
-class PipeChannel(Channel):
-    """A login's channel, as SshTransport has it."""
+class PipeChannel(SshChannel):
+    """A login's channel, as ShellTransport has it."""
 
     def __init__(self, process: trio.Process, text: bytes, parser: ScriptOutput) -> None:
         direct = Direct()
@@ -179,7 +179,7 @@ class Logins:
 
     @property
     def connections(self) -> ConnectionPool:
-        """This host for SshTransport."""
+        """This host for ShellTransport."""
         return cast(ConnectionPool, self)
 
     async def open(self, command: str, text: bytes, parser: ScriptOutput) -> PipeChannel:

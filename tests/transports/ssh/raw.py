@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 
 from sortie.transports.remote.protocol import Item, ScriptOutput
-from sortie.transports.ssh.channel import Channel
+from sortie.transports.ssh.channel import SshChannel
 from sortie.transports.ssh.connection_pool import ConnectionPool
 
 
@@ -17,13 +17,13 @@ class RawOutput(ScriptOutput):
         yield number, chunk, None
 
 
-async def open_raw(connections: ConnectionPool, command: str) -> Channel:
+async def open_raw(connections: ConnectionPool, command: str) -> SshChannel:
     """Run a command; its channel has to be aborted."""
     return await connections.open(command, b"", RawOutput(""))
 
 
 @asynccontextmanager
-async def running(connections: ConnectionPool, command: str) -> AsyncIterator[Channel]:
+async def running(connections: ConnectionPool, command: str) -> AsyncIterator[SshChannel]:
     """Run a command while the block lasts."""
     channel = await open_raw(connections, command)
     try:
@@ -32,7 +32,7 @@ async def running(connections: ConnectionPool, command: str) -> AsyncIterator[Ch
         channel.abort()
 
 
-async def output(channel: Channel) -> AsyncIterator[tuple[int, bytes]]:
+async def output(channel: SshChannel) -> AsyncIterator[tuple[int, bytes]]:
     """Yield what a command writes to stdout (1) and stderr (2)."""
     while (item := await channel.receive()) is not None:
         number, chunk, _ = item

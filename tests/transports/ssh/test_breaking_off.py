@@ -17,10 +17,10 @@ from sortie.model import RunId
 from sortie.transports import Command
 from sortie.transports.remote.launch import Bounds
 from sortie.transports.remote.protocol import Item, LaunchOutput, ScriptOutput
+from sortie.transports.remote.transport import ShellTransport
 from sortie.transports.ssh.asyncio_thread import AsyncioThread
-from sortie.transports.ssh.channel import Channel
+from sortie.transports.ssh.channel import SshChannel
 from sortie.transports.ssh.connection_pool import ConnectionPool
-from sortie.transports.ssh.transport import SshTransport
 from tests.transports.leftovers import holders
 from tests.transports.ssh.pipes import Logins
 from tests.transports.ssh.raw import running
@@ -63,12 +63,12 @@ class Counted(ConnectionPool):
 
     commands = 0
 
-    async def open(self, command: str, text: bytes, parser: ScriptOutput) -> Channel:
+    async def open(self, command: str, text: bytes, parser: ScriptOutput) -> SshChannel:
         self.commands += 1
         return await super().open(command, text, parser)
 
 
-async def enter(transport: SshTransport, command: Command) -> None:
+async def enter(transport: ShellTransport, command: Command) -> None:
     """Start a program, and be cancelled meanwhile."""
     async with transport.process(command):
         raise AssertionError("not cancelled")
@@ -79,7 +79,7 @@ async def test_a_session_that_opens_late_starts_nothing(
     sshd: Sshd, connections: Counted, command: Command, tmp_path: Path
 ) -> None:
     """Who breaks off in time is gone at once, and the host's shell is not told to go on."""
-    transport = SshTransport(sshd.host, connections)
+    transport = ShellTransport(sshd.host, connections)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(enter, transport, command)
         while connections.sessions == 0:
@@ -106,7 +106,7 @@ async def test_a_refusal_that_nobody_heard_leaves_nothing_to_do(
 
     monkeypatch.setattr(LaunchOutput, "feed", feed_and_cancel)
     with scope:
-        await enter(SshTransport("h", logins.connections), replace(command, argv=("no-such",)))
+        await enter(ShellTransport("h", logins.connections), replace(command, argv=("no-such",)))
 
     assert scope.cancelled_caught
     assert len(logins.commands) == 1
@@ -118,7 +118,7 @@ async def test_a_start_may_be_broken_off_at_any_moment(
     sshd: Sshd, connections: Counted, command: Command, run_id: RunId
 ) -> None:
     """Wherever it is, nothing of it is left when it has been left, or a little later, unstarted."""
-    transport = SshTransport(sshd.host, connections)
+    transport = ShellTransport(sshd.host, connections)
     for milliseconds in range(0, 40, 2):
         with trio.move_on_after(milliseconds / 1000):
             async with transport.process(command):
@@ -137,7 +137,7 @@ async def test_output_that_nobody_reads_does_not_keep_the_watchdog_from_speaking
     """What has filled every buffer is taken when the program is ended: nobody else has to look."""
     chatty = replace(command, argv=("sh", "-c", "yes & exec sleep 1000"))
 
-    async with SshTransport(sshd.host, connections).process(chatty) as process:
+    async with ShellTransport(sshd.host, connections).process(chatty) as process:
         await trio.sleep(0.5)
         await process.end()
 
@@ -153,7 +153,7 @@ async def test_a_host_that_is_slow_after_its_first_word_is_not_silent(
     (slow / "head").write_text(f'#!/bin/sh\nsleep 1\nexec {shutil.which("head")} "$@"\n')
     (slow / "head").chmod(0o755)
     logins = Logins(tmp_path, PATH=f"{slow}:{os.environ['PATH']}")
-    transport = SshTransport("h", logins.connections, bounds=Bounds(handshake=0.3))
+    transport = ShellTransport("h", logins.connections, bounds=Bounds(handshake=0.3))
 
     async with transport.process(command) as process:
         await process.end()
@@ -167,7 +167,7 @@ async def test_who_breaks_off_a_slow_start_leaves_nothing(tmp_path: Path, comman
     (slow / "head").write_text(f'#!/bin/sh\nsleep 0.5\nexec {shutil.which("head")} "$@"\n')
     (slow / "head").chmod(0o755)
     logins = Logins(tmp_path, PATH=f"{slow}:{os.environ['PATH']}")
-    transport = SshTransport("h", logins.connections)
+    transport = ShellTransport("h", logins.connections)
 
     with trio.move_on_after(0.3) as limit:
         async with transport.process(command):

@@ -12,8 +12,9 @@ import trio
 import trio.testing
 
 from sortie.model import HostTrouble
+from sortie.transports.remote.channel import PAUSE_ABOVE
 from sortie.transports.ssh.asyncio_thread import AsyncioThread
-from sortie.transports.ssh.channel import PAUSE_ABOVE, Channel
+from sortie.transports.ssh.channel import SshChannel
 from sortie.transports.ssh.connection_pool import ConnectionPool
 from tests.transports.ssh.raw import output, running
 from tests.transports.ssh.sshd import Sshd, requires_sshd, until
@@ -30,7 +31,7 @@ async def connections(sshd: Sshd, thread: AsyncioThread) -> AsyncIterator[Connec
     await made.aclose()
 
 
-async def everything(channel: Channel) -> dict[int, bytes]:
+async def everything(channel: SshChannel) -> dict[int, bytes]:
     """Read a channel's output to its end."""
     read = {1: b"", 2: b""}
     async for number, chunk in output(channel):

@@ -15,7 +15,7 @@ import pytest
 
 from sortie.transports import Command
 from sortie.transports.remote.launch_scripts import RemoteLaunch
-from sortie.transports.ssh.transport import SshTransport
+from sortie.transports.remote.transport import ShellTransport
 from tests.transports.leftovers import is_alive
 from tests.transports.ssh.pipes import Logins
 
@@ -56,13 +56,15 @@ def left_in(directory: Path, marker: int | None) -> Iterator[list[int]]:
 
 
 @pytest.fixture
-async def host(tmp_path: Path) -> AsyncIterator[SshTransport]:
+async def host(tmp_path: Path) -> AsyncIterator[ShellTransport]:
     logins = Logins(tmp_path)
-    yield SshTransport("h", logins.connections)
+    yield ShellTransport("h", logins.connections)
     await logins.quiet()
 
 
-async def test_what_a_launch_that_is_over_left_is_ended(host: SshTransport, tmp_path: Path) -> None:
+async def test_what_a_launch_that_is_over_left_is_ended(
+    host: ShellTransport, tmp_path: Path
+) -> None:
     """With all that descends from it, wherever that lives; nothing but its mark tells whose."""
     with left_in(tmp_path, MARKER) as pids:
         ended = await host.clear(str(tmp_path), grace=0.2)
@@ -73,7 +75,9 @@ async def test_what_a_launch_that_is_over_left_is_ended(host: SshTransport, tmp_
     assert await host.clear(str(tmp_path), grace=0.2) == 0
 
 
-async def test_who_forks_and_exits_all_the_time_is_told(host: SshTransport, tmp_path: Path) -> None:
+async def test_who_forks_and_exits_all_the_time_is_told(
+    host: ShellTransport, tmp_path: Path
+) -> None:
     """Each link of the chain lives for some milliseconds, so that most are missed by a list."""
     home = tmp_path / "home"
     home.mkdir()

@@ -14,7 +14,7 @@ import trio.testing
 
 from sortie.model import HostError, HostTrouble, TransportError
 from sortie.transports.ssh.asyncio_thread import AsyncioThread, open_asyncio_thread
-from sortie.transports.ssh.channel import Channel
+from sortie.transports.ssh.channel import SshChannel
 from sortie.transports.ssh.connection_pool import ConnectionPool
 from tests.transports.ssh.raw import open_raw, output, running
 from tests.transports.ssh.sshd import Keys, Sshd, requires_sshd, until
@@ -39,7 +39,7 @@ def restart_with(sshd: Sshd, **options: str | int) -> None:
     sshd.start()
 
 
-async def said(channel: Channel) -> bytes:
+async def said(channel: SshChannel) -> bytes:
     """Read a channel's stdout to its end."""
     return b"".join([chunk async for number, chunk in output(channel) if number == 1])
 

@@ -11,21 +11,21 @@ import pytest
 import trio
 
 from sortie.model import TransportError
-from sortie.transports.ssh.transport import SshTransport
+from sortie.transports.remote.transport import ShellTransport
 from tests.transports.ssh.pipes import Logins
 
 NASTY = 'it\'s $(id) `x` "q" \\ *\n-n é ' + os.fsdecode(b"\xff")
 
 
 @pytest.fixture
-async def host(tmp_path: Path) -> AsyncIterator[SshTransport]:
+async def host(tmp_path: Path) -> AsyncIterator[ShellTransport]:
     """Give a host whose home is ``tmp_path``; nothing of its logins may be left."""
     logins = Logins(tmp_path)
-    yield SshTransport("h", logins.connections)
+    yield ShellTransport("h", logins.connections)
     await logins.quiet()
 
 
-async def test_a_tilde_is_the_hosts(host: SshTransport, tmp_path: Path) -> None:
+async def test_a_tilde_is_the_hosts(host: ShellTransport, tmp_path: Path) -> None:
     """``~`` is the home of the login there, wherever a path is given."""
     path, created = await host.files.make_directory("~/work/root/", "KEY-1")
     await host.files.write_file("~/work/root/KEY-1", "a/file", b"x")
@@ -38,7 +38,7 @@ async def test_a_tilde_is_the_hosts(host: SshTransport, tmp_path: Path) -> None:
     assert await host.files.remove_directory("~/work/root", "KEY-1")
 
 
-async def test_the_home_of_another_user_is_the_hosts_to_know(host: SshTransport) -> None:
+async def test_the_home_of_another_user_is_the_hosts_to_know(host: ShellTransport) -> None:
     """``~user`` is what the host has for that user; nobody's home is an error."""
     assert await host.files.contained("/", "~root") is os.access("/root", os.X_OK)
     with pytest.raises(TransportError, match="no such home"):
@@ -47,7 +47,7 @@ async def test_the_home_of_another_user_is_the_hosts_to_know(host: SshTransport)
         await host.files.make_directory("~$(id)/root", "KEY-1")
 
 
-async def test_names_and_contents_are_bytes(host: SshTransport, tmp_path: Path) -> None:
+async def test_names_and_contents_are_bytes(host: ShellTransport, tmp_path: Path) -> None:
     """No name and no content means anything to the host's shell."""
     content = bytes(range(256)) * 40
 
@@ -62,7 +62,7 @@ async def test_names_and_contents_are_bytes(host: SshTransport, tmp_path: Path) 
     assert os.listdir(tmp_path / NASTY) == []
 
 
-async def test_a_file_is_private_and_whole(host: SshTransport, tmp_path: Path) -> None:
+async def test_a_file_is_private_and_whole(host: ShellTransport, tmp_path: Path) -> None:
     """Files and their directories are ours alone, and nothing else is left beside them."""
     await host.files.write_file(str(tmp_path), "new/file", b"")
 
@@ -72,7 +72,7 @@ async def test_a_file_is_private_and_whole(host: SshTransport, tmp_path: Path) -
 
 
 async def test_a_link_to_a_directory_is_replaced_and_not_entered(
-    host: SshTransport, tmp_path: Path
+    host: ShellTransport, tmp_path: Path
 ) -> None:
     """Writing over a link replaces the link, also where it leads to a directory."""
     (tmp_path / "outside").mkdir()
@@ -97,7 +97,7 @@ async def test_without_gnu_tools_the_same_is_done(tmp_path: Path) -> None:
     (tmp_path / "outside").mkdir()
     (tmp_path / "link").symlink_to("outside")
     logins = Logins(tmp_path, PATH=f"{tools}:{os.environ['PATH']}")
-    host = SshTransport("h", logins.connections)
+    host = ShellTransport("h", logins.connections)
 
     await host.files.write_file(str(tmp_path), "link", b"mine")
     await host.files.write_file(str(tmp_path), "link", b"again")
@@ -109,7 +109,7 @@ async def test_without_gnu_tools_the_same_is_done(tmp_path: Path) -> None:
     await logins.quiet()
 
 
-async def test_a_root_of_somebody_else_is_refused(host: SshTransport, tmp_path: Path) -> None:
+async def test_a_root_of_somebody_else_is_refused(host: ShellTransport, tmp_path: Path) -> None:
     """A root that belongs to another user is neither used nor emptied."""
     if os.geteuid() != 0:
         pytest.skip("only root can give a directory away")
@@ -124,7 +124,7 @@ async def test_a_root_of_somebody_else_is_refused(host: SshTransport, tmp_path: 
     assert (tmp_path / "root" / "KEY-1").is_dir()
 
 
-async def test_a_reason_is_given_with_the_host(host: SshTransport, tmp_path: Path) -> None:
+async def test_a_reason_is_given_with_the_host(host: ShellTransport, tmp_path: Path) -> None:
     """An error says what was attempted, where, and why not."""
     (tmp_path / "file").touch()
 
@@ -141,7 +141,7 @@ async def test_who_stops_waiting_for_a_removal_stops_it(tmp_path: Path) -> None:
     rm.chmod(0o755)
     (tmp_path / "root" / "KEY-1").mkdir(parents=True)
     logins = Logins(tmp_path, PATH=f"{tmp_path}:{os.environ['PATH']}")
-    host = SshTransport("h", logins.connections)
+    host = ShellTransport("h", logins.connections)
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(host.files.remove_directory, str(tmp_path / "root"), "KEY-1")

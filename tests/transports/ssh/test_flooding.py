@@ -14,9 +14,9 @@ import trio
 
 from sortie.model import TEXT_LIMIT, RunId, TransportError
 from sortie.transports import Command
+from sortie.transports.remote import process_table, remote_script
 from sortie.transports.remote.launch import Bounds
-from sortie.transports.ssh import process_table, remote_script
-from sortie.transports.ssh.transport import SshTransport
+from sortie.transports.remote.transport import ShellTransport
 from tests.transports.ssh.pipes import Logins
 
 PROGRAM = Path(__file__).with_name("logins") / "hostile.py"
@@ -26,32 +26,32 @@ KEPT = 12 * 2**20
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the host's /proc is looked at")
 
-Use = Callable[[SshTransport], Awaitable[object]]
+Use = Callable[[ShellTransport], Awaitable[object]]
 
 
-async def start(transport: SshTransport) -> None:
+async def start(transport: ShellTransport) -> None:
     env = {"PATH": os.environ["PATH"], "SORTIE_RUN_ID": str(uuid.uuid4())}
     async with transport.process(Command(argv=("true",), cwd="/", env=env, grace=0.0)):
         pass
 
 
-async def sweep(transport: SshTransport) -> None:
+async def sweep(transport: ShellTransport) -> None:
     await transport.sweep([RunId("run")], grace=0.0)
 
 
-async def look(transport: SshTransport) -> None:
+async def look(transport: ShellTransport) -> None:
     await transport.files.contained("/", "/tmp")
 
 
-async def make(transport: SshTransport) -> None:
+async def make(transport: ShellTransport) -> None:
     await transport.files.make_directory("/tmp", "never-made")
 
 
-async def read(transport: SshTransport) -> None:
+async def read(transport: ShellTransport) -> None:
     await transport.files.read_file("/tmp", "file", 100)
 
 
-async def end(transport: SshTransport) -> None:
+async def end(transport: ShellTransport) -> None:
     await transport.files.remove_directory("/tmp", "never-there")
 
 
@@ -82,7 +82,7 @@ async def flooded(tmp_path: Path, saying: str, use: Use) -> tuple[str, int]:
     tracemalloc.start()
     try:
         with trio.fail_after(PATIENCE), pytest.raises(TransportError) as caught:
-            await use(SshTransport("h", logins.connections, bounds=bounds))
+            await use(ShellTransport("h", logins.connections, bounds=bounds))
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

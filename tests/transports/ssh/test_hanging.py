@@ -19,13 +19,13 @@ from msgspec.structs import replace
 
 from sortie.model import HostError, HostTrouble, RunId, TransportError
 from sortie.transports import Command, Process
+from sortie.transports.remote import process as process_module
 from sortie.transports.remote.launch import Bounds
 from sortie.transports.remote.protocol import ScriptOutput
+from sortie.transports.remote.transport import ShellTransport
 from sortie.transports.ssh import connection_pool as pool_module
-from sortie.transports.ssh import process as process_module
 from sortie.transports.ssh.asyncio_thread import AsyncioThread
 from sortie.transports.ssh.connection_pool import ConnectionPool
-from sortie.transports.ssh.transport import SshTransport
 from tests.transports.leftovers import is_alive
 from tests.transports.ssh.pipes import Logins, PipeChannel
 from tests.transports.ssh.raw import open_raw, running
@@ -37,7 +37,7 @@ SECRET, PLAIN = "sk-'0123456789", "tk-0123456789"
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the host's /proc is looked at")
 
-Use = Callable[[SshTransport], Awaitable[object]]
+Use = Callable[[ShellTransport], Awaitable[object]]
 
 
 def a_command(*argv: str, cwd: str = "/", **env: str) -> Command:
@@ -45,20 +45,20 @@ def a_command(*argv: str, cwd: str = "/", **env: str) -> Command:
     return Command(argv=argv, cwd=cwd, env=given, grace=0.3)
 
 
-async def start(transport: SshTransport) -> None:
+async def start(transport: ShellTransport) -> None:
     async with transport.process(a_command("true", KEY=SECRET, PLAIN=PLAIN)):
         pass
 
 
-async def sweep(transport: SshTransport) -> None:
+async def sweep(transport: ShellTransport) -> None:
     await transport.sweep([RunId("run")], grace=0.0)
 
 
-async def find(transport: SshTransport) -> None:
+async def find(transport: ShellTransport) -> None:
     await transport.resolve_program("kiro-cli")
 
 
-async def look(transport: SshTransport) -> None:
+async def look(transport: ShellTransport) -> None:
     await transport.files.contained("/", "/tmp")
 
 
@@ -70,7 +70,7 @@ async def test_a_login_that_hangs_is_the_hosts_trouble(tmp_path: Path, use: Use)
     """Whatever the host is asked for, its shell has the time of the handshake to begin."""
     os.mkfifo(tmp_path / "never")
     logins = Logins(tmp_path, ("sh", "-c", "read x <never; exit 1", "x"))
-    transport = SshTransport("h", logins.connections, bounds=QUICK)
+    transport = ShellTransport("h", logins.connections, bounds=QUICK)
 
     refused = pytest.raises(HostError, match=r"did not answer in 0\.3 s.*read_timeout_ms")
     with trio.fail_after(20), refused as caught:
@@ -89,7 +89,7 @@ async def test_a_login_that_ends_is_the_hosts_trouble(tmp_path: Path, use: Use) 
     logins = Logins(tmp_path, ("sh", "-c", script, "x"))
 
     with pytest.raises(HostError, match="254") as caught:
-        await use(SshTransport("h", logins.connections))
+        await use(ShellTransport("h", logins.connections))
 
     assert caught.value.trouble is HostTrouble.UNREACHABLE
 
@@ -100,6 +100,7 @@ async def test_a_shell_that_takes_no_stdin_is_the_hosts_trouble(
     """A prompt that is larger than what its pipe holds is not sent for ever."""
     for bound in ("KILL_BOUND", "FINISH_BOUND", "_ROUND_TRIP"):
         monkeypatch.setattr(process_module, bound, 0.1)
+    monkeypatch.setattr("sortie.transports.remote.forced_end.FINISH_BOUND", 0.1)
     script = (
         "import os, re, time\n"
         "read = b''\n"
@@ -110,7 +111,7 @@ async def test_a_shell_that_takes_no_stdin_is_the_hosts_trouble(
         "time.sleep(1000)\n"
     )
     logins = Logins(tmp_path, (sys.executable, "-c", script))
-    transport = SshTransport("h", logins.connections, bounds=Bounds(start=0.3))
+    transport = ShellTransport("h", logins.connections, bounds=Bounds(start=0.3))
     given = replace(a_command("cat"), stdin=bytes(8 << 20))
 
     with trio.fail_after(PATIENCE), pytest.raises(HostError) as caught:
@@ -129,7 +130,7 @@ async def test_a_slow_login_is_waited_for(tmp_path: Path) -> None:
     mkdir.chmod(0o755)
     path = f"{tmp_path}:{os.environ['PATH']}"
     logins = Logins(tmp_path, ("sh", "-c", "sleep 0.1; exec /bin/sh", "x"), PATH=path)
-    transport = SshTransport("h", logins.connections, bounds=Bounds(handshake=1.2))
+    transport = ShellTransport("h", logins.connections, bounds=Bounds(handshake=1.2))
 
     _, new = await transport.files.make_directory(str(tmp_path / "root"), "KEY")
 
@@ -154,7 +155,7 @@ async def test_a_login_that_repeats_what_it_is_given_shows_no_secret(
     logins = Logins(tmp_path, ("bash", "-c", f"echo welcome >&2; {login}; exit 1", "x"))
 
     with pytest.raises(TransportError, match="ended without starting it") as caught:
-        await start(SshTransport("h", logins.connections))
+        await start(ShellTransport("h", logins.connections))
 
     assert "012345" not in str(caught.value)
 
@@ -173,7 +174,7 @@ async def test_a_secret_is_struck_wherever_it_is_repeated(tmp_path: Path, login:
     """Each time, in whatever the host says, and where one secret begins with another."""
     long = PLAIN + "-and-more"
     shell = ("bash", "-c", f"{login}; exit 1", "x")
-    transport = SshTransport("h", Logins(tmp_path, shell, OUT=PLAIN, LONG=long).connections)
+    transport = ShellTransport("h", Logins(tmp_path, shell, OUT=PLAIN, LONG=long).connections)
 
     with pytest.raises(TransportError) as caught:
         async with transport.process(a_command("true", KEY=SECRET, PLAIN=PLAIN, LONG=long)):
@@ -188,7 +189,7 @@ async def test_the_program_cannot_speak_for_its_watchdog(tmp_path: Path) -> None
     """What the watchdog's last word begins with stands nowhere that others can list."""
     logins = Logins(tmp_path)
     nonce = f"sortie-{uuid.uuid4()}"
-    transport = SshTransport("h", logins.connections, new_nonce=lambda: nonce)
+    transport = ShellTransport("h", logins.connections, new_nonce=lambda: nonce)
     script = "cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ"
 
     async with transport.process(a_command("sh", "-c", script)) as process:
@@ -207,7 +208,7 @@ async def test_a_host_without_room_for_a_process_keeps_nobody(tmp_path: Path) ->
             above.chmod(above.stat().st_mode | 0o055)
     user = ("setpriv", "--reuid=54321", "--regid=54321", "--clear-groups")
     logins = Logins(tmp_path, (*user, "sh"))
-    transport = SshTransport("h", logins.connections, bounds=Bounds(beat=0.2, lease=3.0))
+    transport = ShellTransport("h", logins.connections, bounds=Bounds(beat=0.2, lease=3.0))
     script = "sleep 1000 & echo $!; exec sleep 1000"
 
     with pytest.raises(HostError) as caught:
@@ -245,7 +246,7 @@ async def test_a_program_that_was_started_is_not_taken_for_one_that_was_not(
 ) -> None:
     """Where the host cannot be asked any more, the program may live: as after a lost link."""
     logins = Refusing(tmp_path)
-    transport = SshTransport("h", logins.connections)
+    transport = ShellTransport("h", logins.connections)
 
     with pytest.raises(HostError, match="no route to the host") as caught:
         async with transport.process(a_command("sleep", "1000")) as process:
@@ -282,7 +283,7 @@ async def test_a_login_that_hangs_is_killed(sshd: Sshd, thread: AsyncioThread) -
     connections = ConnectionPool(sshd.host, sshd.settings, thread)
 
     with pytest.raises(HostError):
-        await start(SshTransport("h", connections, bounds=QUICK))
+        await start(ShellTransport("h", connections, bounds=QUICK))
     await until(lambda: not sshd.running())
     await connections.aclose()
 

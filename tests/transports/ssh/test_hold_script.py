@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sortie.transports.ssh.filesystem import holding_script
+from sortie.transports.remote.filesystem import holding_script
 
 SHELLS = [shell for shell in ("dash", "bash", "busybox") if shutil.which(shell)]
 

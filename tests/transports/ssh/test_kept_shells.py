@@ -13,14 +13,14 @@ import pytest
 import trio
 
 from sortie.model import HostError, TransportError
+from sortie.transports.remote import shell as shell_module
 from sortie.transports.remote.protocol import ScriptOutput
+from sortie.transports.remote.shell import Question, Shell
+from sortie.transports.remote.transport import ShellTransport, new_nonce
 from sortie.transports.ssh import connection_pool as pool_module
-from sortie.transports.ssh import shell as shell_module
 from sortie.transports.ssh.asyncio_thread import AsyncioThread
-from sortie.transports.ssh.channel import Channel
+from sortie.transports.ssh.channel import SshChannel
 from sortie.transports.ssh.connection_pool import ConnectionPool
-from sortie.transports.ssh.shell import Question, Shell
-from sortie.transports.ssh.transport import SshTransport, new_nonce
 from tests.transports.ssh.raw import output, running
 from tests.transports.ssh.sshd import Sshd, requires_sshd, until
 
@@ -38,7 +38,7 @@ class Counted(ConnectionPool):
 
     opened = 0
 
-    async def open(self, command: str, text: bytes, parser: ScriptOutput) -> Channel:
+    async def open(self, command: str, text: bytes, parser: ScriptOutput) -> SshChannel:
         self.opened += 1
         return await super().open(command, text, parser)
 
@@ -171,7 +171,7 @@ async def test_a_program_is_looked_for_where_the_login_has_it_now(
     sshd: Sshd, pool: Counted, tmp_path: Path
 ) -> None:
     """A PATH that was mended in the meantime counts without a restart."""
-    transport = SshTransport(sshd.host, pool)
+    transport = ShellTransport(sshd.host, pool)
     tool = tmp_path / "bin" / "a-tool"
     tool.parent.mkdir()
     tool.write_text("#!/bin/sh\n")

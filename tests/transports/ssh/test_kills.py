@@ -21,9 +21,9 @@ import trio
 from sortie.config.settings import Isolation
 from sortie.model import HostError, ProcessesLeft, RunId
 from sortie.transports import Command
+from sortie.transports.remote.transport import ShellTransport
 from sortie.transports.ssh.asyncio_thread import AsyncioThread
 from sortie.transports.ssh.connection_pool import ConnectionPool
-from sortie.transports.ssh.transport import SshTransport
 from tests.transports.leftovers import bearers
 from tests.transports.ssh.sshd import Keys, Sshd, requires_sshd, sshd_running
 
@@ -94,7 +94,7 @@ async def ready(output: AsyncIterator[tuple[int, bytes]]) -> None:
 
 
 async def play(
-    way: str, host: Sshd, transport: SshTransport, one: Round, isolation: Isolation
+    way: str, host: Sshd, transport: ShellTransport, one: Round, isolation: Isolation
 ) -> None:
     """Start an agent and end it in one way."""
     if way == "killed":
@@ -149,7 +149,7 @@ async def test_is_survived_by_none_an_end_with_namespaces(
     took = []
     for host in hosts:
         pool = ConnectionPool(host.host, host.settings, thread)
-        transport = SshTransport(host.host, pool, isolation=Isolation.PID_NAMESPACE)
+        transport = ShellTransport(host.host, pool, isolation=Isolation.PID_NAMESPACE)
         for _ in range(KILLS):
             one = Round(tmp_path)
             await play(way, host, transport, one, Isolation.PID_NAMESPACE)
@@ -172,7 +172,7 @@ async def test_who_outlives_an_end_without_namespaces_keeps_its_workspace(
     told: Counter[str] = Counter()
     for host in hosts:
         pool = ConnectionPool(host.host, host.settings, thread)
-        transport = SshTransport(host.host, pool, isolation=Isolation.NONE)
+        transport = ShellTransport(host.host, pool, isolation=Isolation.NONE)
         for _ in range(KILLS):
             one = Round(tmp_path)
             try:

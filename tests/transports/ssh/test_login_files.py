@@ -11,9 +11,9 @@ import trio
 
 from sortie.model import RunId
 from sortie.transports import Exit
+from sortie.transports.remote.transport import ShellTransport
 from sortie.transports.ssh.asyncio_thread import AsyncioThread
 from sortie.transports.ssh.connection_pool import ConnectionPool
-from sortie.transports.ssh.transport import SshTransport
 from tests.contract.transport.launching import Launch, everything
 from tests.transports.ssh.sshd import Keys, Sshd, requires_sshd, sshd_running, until
 
@@ -51,7 +51,7 @@ async def test_a_complete_answer_ends_a_question(
     """Whoever holds the channel open: the answer says itself that it is all, and its shell is asked
     again."""
     (tmp_path / "file").write_bytes(b"its content")
-    transport = SshTransport(host.host, connections)
+    transport = ShellTransport(host.host, connections)
 
     with trio.fail_after(PATIENCE):
         inside = await transport.files.contained(str(tmp_path), str(tmp_path / "host"))
@@ -67,7 +67,7 @@ async def test_a_turn_ends_with_its_last_word(
 ) -> None:
     """All output is read, and neither the program's end nor a sweep waits for the other's."""
     told: list[str] = []
-    transport = SshTransport(host.host, connections, notice=told.append)
+    transport = ShellTransport(host.host, connections, notice=told.append)
     launch = Launch(RunId("a-run"), str(tmp_path))
     command = launch("sh", "-c", "head -c 300000 /dev/zero; echo bad >&2; exit 3", grace=600.0)
 

@@ -11,12 +11,12 @@ import trio.testing
 
 from sortie.model import HostError, HostTrouble, RunId
 from sortie.transports.rank import FIRST, ranked
+from sortie.transports.remote import login_limit
 from sortie.transports.remote.launch import Bounds
-from sortie.transports.ssh import login_limit
+from sortie.transports.remote.login_limit import LOGINS_AT_ONCE, PLACE_BOUND, LoginLimit
+from sortie.transports.remote.transport import ShellTransport
 from sortie.transports.ssh.asyncio_thread import AsyncioThread
 from sortie.transports.ssh.connection_pool import ConnectionPool
-from sortie.transports.ssh.login_limit import LOGINS_AT_ONCE, PLACE_BOUND, LoginLimit
-from sortie.transports.ssh.transport import SshTransport
 from tests.contract.transport.launching import Launch, everything
 from tests.transports.ssh.sshd import Keys, requires_sshd, sshd_running
 
@@ -150,7 +150,7 @@ async def test_many_at_once_begin_on_a_host_with_a_slow_login(
         lock = tmp_path / "processor"
         (sshd.home / ".bashrc").write_text(f"exec 9>>{lock}; flock 9; sleep 0.1; exec 9>&-\n")
         connections = ConnectionPool(sshd.host, sshd.settings, thread)
-        transport = SshTransport(sshd.host, connections, bounds=Bounds(handshake=1.0))
+        transport = ShellTransport(sshd.host, connections, bounds=Bounds(handshake=1.0))
 
         async def use() -> None:
             async with transport.process(launch.sh("echo done")) as process:

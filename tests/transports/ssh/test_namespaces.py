@@ -19,7 +19,7 @@ from sortie.model import HostError, RunId
 from sortie.transports import Command, Exit, Stdin
 from sortie.transports.remote.namespaces import WAYS, Namespaces, NoNamespaces, read_probe
 from sortie.transports.remote.scripts import quoted
-from sortie.transports.ssh.transport import SshTransport
+from sortie.transports.remote.transport import ShellTransport
 from tests.transports.leftovers import bearers
 from tests.transports.ssh.pipes import Logins
 
@@ -40,8 +40,8 @@ def logins(tmp_path: Path) -> Logins:
 
 
 @pytest.fixture
-def host(logins: Logins) -> SshTransport:
-    return SshTransport("h", logins.connections, isolation=Isolation.PID_NAMESPACE)
+def host(logins: Logins) -> ShellTransport:
+    return ShellTransport("h", logins.connections, isolation=Isolation.PID_NAMESPACE)
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def daemonized(word: str) -> str:
     return f"(cd /; env -i setsid -f sh -c 'trap \"\" TERM; while :; do sleep 0.2; done' {word})"
 
 
-async def said_by(host: SshTransport, command: Command) -> tuple[bytes, Exit]:
+async def said_by(host: ShellTransport, command: Command) -> tuple[bytes, Exit]:
     async with host.process(command) as process:
         said = b"".join([chunk async for number, chunk in process.output() if number == 1])
         return said, await process.wait()
@@ -80,7 +80,7 @@ async def test_every_sh_makes_one_and_leaves_nothing(tmp_path: Path, name: str, 
         pytest.skip(f"no {name}")
     (tmp_path / "sh").symlink_to(found)
     logins = Logins(tmp_path, sh=str(tmp_path / "sh"))
-    host = SshTransport("h", logins.connections, isolation=Isolation.PID_NAMESPACE)
+    host = ShellTransport("h", logins.connections, isolation=Isolation.PID_NAMESPACE)
     exits = []
 
     for end in ("exit 143", "kill -TERM $$", "kill -SEGV $$", "kill -KILL $$", "exit 0"):
@@ -100,7 +100,7 @@ async def test_every_sh_makes_one_and_leaves_nothing(tmp_path: Path, name: str, 
     await logins.quiet()
 
 
-async def test_a_program_sees_its_own_processes_alone(host: SshTransport, tmp_path: Path) -> None:
+async def test_a_program_sees_its_own_processes_alone(host: ShellTransport, tmp_path: Path) -> None:
     """Its /proc is the namespace's, and it leads a session there."""
     script = "cd /proc && echo [0-9]* && set -- $(cat self/stat) && cut -d' ' -f 5,6 $PPID/stat"
     said, _ = await said_by(host, sh(f"sh -c {script!r}", tmp_path))
@@ -110,7 +110,7 @@ async def test_a_program_sees_its_own_processes_alone(host: SshTransport, tmp_pa
     assert len(pids) <= 4
 
 
-async def test_only_the_program_gets_sigterm(host: SshTransport, tmp_path: Path) -> None:
+async def test_only_the_program_gets_sigterm(host: ShellTransport, tmp_path: Path) -> None:
     """What it has started may finish its work in the grace time."""
     script = (
         "(trap 'echo told >child' TERM; while :; do sleep 0.02; done) &"
@@ -129,7 +129,7 @@ async def test_only_the_program_gets_sigterm(host: SshTransport, tmp_path: Path)
 
 
 async def test_it_dies_with_its_watchdog(
-    host: SshTransport, logins: Logins, tmp_path: Path, word: str
+    host: ShellTransport, logins: Logins, tmp_path: Path, word: str
 ) -> None:
     """The kernel ends all where nobody else can: the watchdog was killed, the link is still up."""
     async with host.process(
@@ -148,7 +148,7 @@ async def test_it_dies_with_its_watchdog(
 
 
 async def test_a_program_that_stops_itself_again_and_again_is_ended(
-    host: SshTransport, logins: Logins, tmp_path: Path, word: str
+    host: ShellTransport, logins: Logins, tmp_path: Path, word: str
 ) -> None:
     """What waits for it stops with it, and has to go on for the namespace to end."""
     script = f"{daemonized(word)}; trap '' TERM; echo ready; while :; do kill -STOP $$; done"
@@ -164,7 +164,7 @@ async def test_a_program_that_stops_itself_again_and_again_is_ended(
 
 
 async def test_what_writes_to_its_stdin_is_ended_with_it(
-    host: SshTransport, logins: Logins, tmp_path: Path
+    host: ShellTransport, logins: Logins, tmp_path: Path
 ) -> None:
     """The pipe has no name when the program runs, and its writer goes with the namespace."""
     names = "$(ls $TMPDIR | grep -c ^sortie)"
@@ -189,7 +189,7 @@ async def test_what_writes_to_its_stdin_is_ended_with_it(
 
 async def test_an_inline_command_is_in_it_too(tmp_path: Path, logins: Logins, word: str) -> None:
     """The command is a piece of shell, which finds its variables and directory."""
-    host = SshTransport(
+    host = ShellTransport(
         "h", logins.connections, delivery="inline", isolation=Isolation.PID_NAMESPACE
     )
     script = f'{daemonized(word)}; printf "%s\\n" $$ "$PWD" "$KEY"'
@@ -206,7 +206,7 @@ async def test_an_inline_command_is_in_it_too(tmp_path: Path, logins: Logins, wo
 
 
 async def test_a_lost_run_is_ended_by_its_namespace(
-    host: SshTransport, logins: Logins, tmp_path: Path, word: str
+    host: ShellTransport, logins: Logins, tmp_path: Path, word: str
 ) -> None:
     """A sweep of a run that is known takes no list of processes."""
     command = sh(f"{daemonized(word)}; echo ready; while :; do sleep 1; done", tmp_path)
@@ -238,7 +238,7 @@ def poor(tmp_path: Path) -> Logins:
 async def test_a_host_without_them_does_as_before(poor: Logins, tmp_path: Path) -> None:
     """It is asked once for all programs, its operator is told why, and programs run."""
     told: list[str] = []
-    host = SshTransport("h", poor.connections, isolation=Isolation.AUTO, isolated=told.append)
+    host = ShellTransport("h", poor.connections, isolation=Isolation.AUTO, isolated=told.append)
     exits = [(await said_by(host, sh("exit 3", tmp_path)))[1] for _ in range(3)]
 
     assert exits == [Exit(status=3)] * 3
@@ -252,7 +252,7 @@ async def test_a_host_without_them_is_refused_where_they_are_demanded(
     poor: Logins, tmp_path: Path
 ) -> None:
     """The message says why, and what to do; nothing is started."""
-    host = SshTransport("h", poor.connections, isolation=Isolation.PID_NAMESPACE)
+    host = ShellTransport("h", poor.connections, isolation=Isolation.PID_NAMESPACE)
     with pytest.raises(HostError, match=r"Operation not permitted.*set isolation to auto"):
         async with host.process(sh("touch ran", tmp_path)):
             pass
@@ -264,7 +264,7 @@ async def test_a_host_that_can_make_none_any_more_is_asked_again(
     logins: Logins, tmp_path: Path
 ) -> None:
     """A limit that is reached between two programs costs no attempt of a run."""
-    host = SshTransport("h", logins.connections, isolation=Isolation.AUTO)
+    host = ShellTransport("h", logins.connections, isolation=Isolation.AUTO)
     before = await said_by(host, sh("echo $$", tmp_path))
     tools = tmp_path / "tools"
     tools.mkdir()
@@ -287,7 +287,7 @@ async def test_each_way_holds_and_ends_a_program(
         pytest.skip("no bwrap")
     for name in [name for name in WAYS if name != way]:
         monkeypatch.delitem(WAYS, name)
-    host = SshTransport("h", logins.connections, isolation=Isolation.PID_NAMESPACE)
+    host = ShellTransport("h", logins.connections, isolation=Isolation.PID_NAMESPACE)
 
     said, exit_ = await said_by(host, sh(f"{daemonized(word)}; pwd; kill -9 $$", tmp_path))
 
@@ -309,7 +309,7 @@ def test_what_a_host_says_of_them_is_read() -> None:
         read_probe("another thing")
 
 
-async def test_zombies_do_not_pile_up(host: SshTransport, tmp_path: Path) -> None:
+async def test_zombies_do_not_pile_up(host: ShellTransport, tmp_path: Path) -> None:
     """Who is orphaned in there is reaped by the init."""
     script = (
         "for n in 1 2 3 4 5 6 7 8 9; do (setsid sleep 0.01 &) ; done; echo ready; exec sleep 1000"

@@ -20,7 +20,7 @@ from sortie.transports import Command, Exit
 from sortie.transports.local import become_subreaper
 from sortie.transports.reaper import KILL_BOUND
 from sortie.transports.remote.launch import Bounds
-from sortie.transports.ssh.transport import SshTransport
+from sortie.transports.remote.transport import ShellTransport
 from tests.transports.leftovers import holders, is_alive
 from tests.transports.ssh.pipes import Logins
 from tests.transports.ssh.sshd import until
@@ -38,9 +38,9 @@ def logins(tmp_path: Path) -> Logins:
 
 
 @pytest.fixture
-async def host(logins: Logins) -> AsyncIterator[SshTransport]:
+async def host(logins: Logins) -> AsyncIterator[ShellTransport]:
     """Give a transport; nothing of its logins may be left."""
-    yield SshTransport("h", logins.connections)
+    yield ShellTransport("h", logins.connections)
     await logins.quiet()
 
 
@@ -88,7 +88,7 @@ async def test_a_stdin_of_any_size_arrives(
     if found is None:
         pytest.skip(f"no {sh}")
     (tmp_path / "sh").symlink_to(found)
-    transport = SshTransport("h", Logins(tmp_path, sh=str(tmp_path / "sh")).connections)
+    transport = ShellTransport("h", Logins(tmp_path, sh=str(tmp_path / "sh")).connections)
     content = os.urandom(size)
 
     async with transport.process(command("cat", stdin=content)) as process:
@@ -103,7 +103,7 @@ async def test_a_stdin_leaves_no_file(tmp_path: Path, command: Make, logins: Log
     logins.env = {**logins.env, "TMPDIR": str(tmp_path / "tmp")}
     given = command("sh", "-c", 'ls -A "$TMPDIR"; cat', stdin=b"secret")
 
-    async with SshTransport("h", logins.connections).process(given) as process:
+    async with ShellTransport("h", logins.connections).process(given) as process:
         read = b"".join([chunk async for _, chunk in process.output()])
 
     assert read == b"secret"
@@ -111,7 +111,7 @@ async def test_a_stdin_leaves_no_file(tmp_path: Path, command: Make, logins: Log
 
 
 async def test_a_program_has_no_child_that_it_did_not_start(
-    host: SshTransport, command: Make
+    host: ShellTransport, command: Make
 ) -> None:
     """Who waits for all its children waits for none of ours, and no descriptor is ours."""
     script = (
@@ -132,7 +132,7 @@ async def test_a_watchdog_ends_what_lost_its_lease(
 ) -> None:
     """Without a sign of life a tree is ended on the host alone, escaped children included."""
     bounds = Bounds(beat=1000, lease=1.0)
-    transport = SshTransport("h", logins.connections, bounds=bounds)
+    transport = ShellTransport("h", logins.connections, bounds=bounds)
 
     async with transport.process(command(*ESCAPE, "fork", "ignore", grace=0.2)) as process:
         pids = [int(pid) for pid in (await first_line(process.output())).split()]
@@ -146,7 +146,7 @@ async def test_a_watchdog_ends_what_lost_its_lease(
 
 
 async def test_without_its_watchdog_a_tree_is_ended_all_the_same(
-    logins: Logins, host: SshTransport, command: Make
+    logins: Logins, host: ShellTransport, command: Make
 ) -> None:
     """Where somebody killed the watchdog, the tree is ended over another channel."""
     async with host.process(command(*ESCAPE, "fork", "cleared", "ignore", grace=0.1)) as process:
@@ -159,7 +159,7 @@ async def test_without_its_watchdog_a_tree_is_ended_all_the_same(
 
 
 async def test_the_end_of_a_channel_is_not_the_end_of_a_tree(
-    logins: Logins, host: SshTransport, command: Make
+    logins: Logins, host: ShellTransport, command: Make
 ) -> None:
     """Where the output ends without the watchdog's last word, who is left is looked for."""
     async with host.process(command(*ESCAPE, "fork", "cleared", "ignore", grace=0.1)) as process:
@@ -182,7 +182,7 @@ async def test_where_nothing_can_be_marked_the_cookie_is_gone_by(
     if shutil.which("prlimit") is None:
         pytest.skip("no prlimit")
     logins = Logins(tmp_path, ("prlimit", "--locks=1000:1000", "sh"))
-    transport = SshTransport("h", logins.connections)
+    transport = ShellTransport("h", logins.connections)
 
     async with transport.process(command(*ESCAPE, *words.split(), grace=0.1)) as process:
         pids = [int(pid) for pid in (await first_line(process.output())).split()]
@@ -200,7 +200,7 @@ async def test_a_watchdog_does_not_take_itself_for_its_program(
     login = ("prlimit", "--locks=1000:1000", "sh")
     logins = Logins(tmp_path, login, SORTIE_RUN_ID=run_id)
 
-    async with SshTransport("h", logins.connections).process(command("sleep", "9")) as process:
+    async with ShellTransport("h", logins.connections).process(command("sleep", "9")) as process:
         await process.end()
 
     assert len(logins.commands) == 1
@@ -208,7 +208,7 @@ async def test_a_watchdog_does_not_take_itself_for_its_program(
 
 
 async def test_a_tree_whose_processes_have_strange_names_is_ended(
-    host: SshTransport, command: Make
+    host: ShellTransport, command: Make
 ) -> None:
     """The watchdog knows root and group though a name has line ends and brackets in it."""
     script = (
@@ -223,7 +223,7 @@ async def test_a_tree_whose_processes_have_strange_names_is_ended(
     assert exit_ == Exit(signal=9, by_us=True)
 
 
-async def test_a_zombie_is_not_waited_for(host: SshTransport, command: Make) -> None:
+async def test_a_zombie_is_not_waited_for(host: ShellTransport, command: Make) -> None:
     """What has ended and was not reaped by its new parent, who is us here, has ended."""
     become_subreaper()
 
@@ -247,7 +247,7 @@ async def test_a_host_without_setsid_and_timeout_will_do(tmp_path: Path, command
             (tools / tool).symlink_to(found)
     logins = Logins(tmp_path, (str(tools / "sh"),))
     logins.env = {**logins.env, "PATH": str(tools)}
-    transport = SshTransport("h", logins.connections)
+    transport = ShellTransport("h", logins.connections)
 
     async with transport.process(command(*ESCAPE, "fork", "ignore", grace=0.1)) as process:
         pids = [int(pid) for pid in (await first_line(process.output())).split()]
@@ -264,7 +264,7 @@ async def test_a_host_whose_timeout_is_another_will_do(
     (tmp_path / "timeout").write_text(f"#!/bin/sh\nexit {status}\n")
     (tmp_path / "timeout").chmod(0o755)
     logins = Logins(tmp_path, PATH=f"{tmp_path}:{os.environ['PATH']}")
-    transport = SshTransport("h", logins.connections)
+    transport = ShellTransport("h", logins.connections)
 
     async with transport.process(command.sh("sleep 0.5; exit 7")) as process:
         exit_ = await process.wait()
@@ -275,7 +275,7 @@ async def test_a_host_whose_timeout_is_another_will_do(
     await logins.quiet()
 
 
-async def test_only_the_own_tree_is_ended(host: SshTransport, command: Make) -> None:
+async def test_only_the_own_tree_is_ended(host: ShellTransport, command: Make) -> None:
     """Another program of the same run goes on."""
     async with host.process(command("sleep", "1000")) as other:
         async with host.process(command(*ESCAPE, "ignore", grace=0.1)) as process:
@@ -286,7 +286,7 @@ async def test_only_the_own_tree_is_ended(host: SshTransport, command: Make) -> 
 
 
 async def test_what_a_handler_starts_is_left_alone_while_its_program_lives(
-    host: SshTransport, command: Make
+    host: ShellTransport, command: Make
 ) -> None:
     """An orderly shutdown may run programs of its own."""
     script = "trap 'sleep 0.3; echo tidied; exit 5' TERM; echo ready; while :; do sleep 0.05; done"
@@ -307,7 +307,7 @@ async def test_a_login_that_is_no_shell_is_told(tmp_path: Path, command: Make) -
     (tmp_path / "nologin").write_text("#!/bin/sh\necho no logins here >&2\nexit 7\n")
     (tmp_path / "nologin").chmod(0o755)
     logins = Logins(tmp_path, (str(tmp_path / "nologin"),))
-    transport = SshTransport("h", logins.connections)
+    transport = ShellTransport("h", logins.connections)
 
     with pytest.raises(TransportError, match="no logins here") as caught:
         async with transport.process(command("true")):
@@ -317,7 +317,7 @@ async def test_a_login_that_is_no_shell_is_told(tmp_path: Path, command: Make) -
 
 
 async def test_a_program_without_its_interpreter_is_not_found_before_it_runs(
-    host: SshTransport, command: Make, tmp_path: Path
+    host: ShellTransport, command: Make, tmp_path: Path
 ) -> None:
     """A shell would run what the system does not: it is not asked to."""
     (tmp_path / "text").write_text("touch ran\n")
@@ -331,7 +331,7 @@ async def test_a_program_without_its_interpreter_is_not_found_before_it_runs(
 
 
 async def test_hurry_ends_a_child_that_outlives_its_parent(
-    host: SshTransport, command: Make
+    host: ShellTransport, command: Make
 ) -> None:
     """Where the watchdog gives a grace time already, it is cut short from here."""
     async with host.process(command(*ESCAPE, "fork", "ignore", "exit", grace=1000)) as process:
@@ -343,7 +343,7 @@ async def test_hurry_ends_a_child_that_outlives_its_parent(
 
 
 async def test_the_identity_is_the_one_that_this_machine_gives(
-    host: SshTransport, command: Make
+    host: ShellTransport, command: Make
 ) -> None:
     """A host that is this machine names its processes as the local transport does."""
     async with host.process(command("sleep", "1000")) as process:

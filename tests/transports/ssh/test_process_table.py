@@ -7,7 +7,7 @@ import uuid
 from sortie.model import ProcessIdentity, RunId
 from sortie.resources.process_identity import started_at
 from sortie.transports.ownership import ProcessOwnership
-from sortie.transports.ssh.process_table import RemoteProcess, read_processes
+from sortie.transports.remote.process_table import RemoteProcess, read_processes
 
 BOOT = str(uuid.uuid4())
 RUN = RunId("run")

@@ -17,7 +17,7 @@ import trio
 
 from sortie.model import ProcessesLeft, RunId, TransportError
 from sortie.resources.process_identity import identity_of
-from sortie.transports.ssh.transport import SshTransport
+from sortie.transports.remote.transport import ShellTransport
 from tests.transports.leftovers import holders, is_alive
 from tests.transports.ssh.pipes import Logins
 
@@ -25,10 +25,10 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the host's /pro
 
 
 @pytest.fixture
-async def host(tmp_path: Path) -> AsyncIterator[SshTransport]:
+async def host(tmp_path: Path) -> AsyncIterator[ShellTransport]:
     """Give a host; nothing of its logins may be left."""
     logins = Logins(tmp_path)
-    yield SshTransport("h", logins.connections)
+    yield ShellTransport("h", logins.connections)
     await logins.quiet()
 
 
@@ -59,7 +59,7 @@ def left_behind(script: str, **env: str) -> Iterator[int]:
 
 
 async def test_a_stopped_and_a_stubborn_process_are_ended(
-    host: SshTransport, run_id: RunId, tmp_path: Path
+    host: ShellTransport, run_id: RunId, tmp_path: Path
 ) -> None:
     """One takes SIGTERM when it is continued, the other SIGKILL after the grace time."""
     stopped = (
@@ -82,7 +82,9 @@ async def test_a_stopped_and_a_stubborn_process_are_ended(
 
 
 @pytest.mark.parametrize("name", ["a\nb", "a) S 1\n2 (b", ") Z 1 1 1"])
-async def test_a_process_of_any_name_is_ended(host: SshTransport, run_id: RunId, name: str) -> None:
+async def test_a_process_of_any_name_is_ended(
+    host: ShellTransport, run_id: RunId, name: str
+) -> None:
     """What a process calls itself stands in the kernel's table; nothing hides behind it."""
     script = 'printf %s "$NAME" >/proc/$$/comm; echo ready; kill -s STOP $$'
 
@@ -96,7 +98,7 @@ async def test_a_process_of_any_name_is_ended(host: SshTransport, run_id: RunId,
 
 
 async def test_who_names_a_run_in_another_variable_is_a_stranger(
-    host: SshTransport, run_id: RunId
+    host: ShellTransport, run_id: RunId
 ) -> None:
     """Also while the youngest processes of the host are looked at for those of the run."""
     env = {"PATH": os.environ["PATH"], "OLD_SORTIE_RUN_ID": run_id}
@@ -121,7 +123,7 @@ async def test_who_names_a_run_in_another_variable_is_a_stranger(
 
 
 async def test_what_forks_and_exits_all_the_time_is_ended(
-    host: SshTransport, run_id: RunId, tmp_path: Path
+    host: ShellTransport, run_id: RunId, tmp_path: Path
 ) -> None:
     """It stands in no list of processes, and is met among the youngest."""
     flag = tmp_path / "flag"
@@ -148,7 +150,7 @@ async def test_what_forks_and_exits_all_the_time_is_ended(
 
 
 async def test_a_recorded_root_that_became_a_stranger_is_left_alone(
-    host: SshTransport, run_id: RunId
+    host: ShellTransport, run_id: RunId
 ) -> None:
     """The pid alone is not enough, nor is it with the cookie of another run."""
     other = RunId(str(uuid.uuid4()))
@@ -170,7 +172,7 @@ async def test_who_cannot_be_signalled_is_named_and_the_others_are_ended(
     mine, others = RunId(str(uuid.uuid4())), run_id
     # Without the right to signal what is not its own, but with that to look at it.
     login = (setpriv, "--bounding-set=-kill", "--reuid=0", "--inh-caps=-kill", "sh")
-    host = SshTransport("h", Logins(tmp_path, login).connections)
+    host = ShellTransport("h", Logins(tmp_path, login).connections)
 
     with (
         left_behind("echo ready; exec sleep 1000", SORTIE_RUN_ID=mine) as one,
@@ -194,7 +196,7 @@ async def test_who_cannot_be_signalled_is_named_and_the_others_are_ended(
 
 
 @pytest.fixture
-def blind_host(tmp_path: Path) -> SshTransport:
+def blind_host(tmp_path: Path) -> ShellTransport:
     """Give a host without /proc."""
     unshare = shutil.which("unshare")
     script = 'mount -t tmpfs none /proc && exec sh "$@"'
@@ -202,11 +204,11 @@ def blind_host(tmp_path: Path) -> SshTransport:
     if not tried or tried.returncode:
         pytest.skip("needs a mount namespace without /proc")
     login = (str(unshare), "-m", "sh", "-c", script, "sh")
-    return SshTransport("h", Logins(tmp_path, login).connections)
+    return ShellTransport("h", Logins(tmp_path, login).connections)
 
 
 async def test_a_host_that_shows_no_processes_says_so(
-    blind_host: SshTransport, run_id: RunId
+    blind_host: ShellTransport, run_id: RunId
 ) -> None:
     """What cannot be looked for is not said to be gone."""
     with pytest.raises(TransportError, match="no /proc"):
@@ -215,12 +217,12 @@ async def test_a_host_that_shows_no_processes_says_so(
         await blind_host.occupied("/")
 
 
-async def test_a_host_that_shows_no_processes_lets_runs_begin(blind_host: SshTransport) -> None:
+async def test_a_host_that_shows_no_processes_lets_runs_begin(blind_host: ShellTransport) -> None:
     """Nobody can be seen in a workspace there, or none would ever be used twice."""
     assert await blind_host.clear("/", grace=0) == 0
 
 
-async def test_a_grace_time_may_end_at_any_moment(host: SshTransport) -> None:
+async def test_a_grace_time_may_end_at_any_moment(host: ShellTransport) -> None:
     """Also in the middle of a look, which is then not taken for the next one."""
     for step in range(15):
         run_id = RunId(str(uuid.uuid4()))

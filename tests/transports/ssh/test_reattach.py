@@ -22,11 +22,11 @@ from sortie.config.settings import Isolation
 from sortie.model import HostError, HostTrouble, RunId, TransportError
 from sortie.transports import Command, Exit, Process, Stdin
 from sortie.transports.remote.launch import Bounds
+from sortie.transports.remote.supervised_process import Links, SupervisedProcess
+from sortie.transports.remote.transport import ShellTransport, new_nonce
 from sortie.transports.ssh import connection
 from sortie.transports.ssh.asyncio_thread import AsyncioThread
 from sortie.transports.ssh.connection_pool import ConnectionPool
-from sortie.transports.ssh.supervised_process import Links, SupervisedProcess
-from sortie.transports.ssh.transport import SshTransport, new_nonce
 from tests.transports.leftovers import holders
 from tests.transports.ssh.sshd import Keys, Sshd, requires_sshd, sshd_running, until
 
@@ -92,10 +92,10 @@ def transport_of(
     *,
     reattach: float = 120.0,
     isolation: Isolation = Isolation.NONE,
-) -> SshTransport:
+) -> ShellTransport:
     links = (story or Story()).links()
     bounds = Bounds(handshake=30.0, reattach=reattach, lease=min(30.0, reattach))
-    return SshTransport(host.host, pool, bounds=bounds, links=links, isolation=isolation)
+    return ShellTransport(host.host, pool, bounds=bounds, links=links, isolation=isolation)
 
 
 def command(run_id: RunId, *argv: str, stdin: Stdin | None = None) -> Command:

@@ -13,10 +13,10 @@ import trio
 
 from sortie.model import HostError, HostTrouble
 from sortie.transports.remote.launch import Bounds
+from sortie.transports.remote.transport import new_nonce
 from sortie.transports.ssh.asyncio_thread import AsyncioThread, open_asyncio_thread
 from sortie.transports.ssh.connection_pool import ConnectionPool
 from sortie.transports.ssh.root_locks import RootLocks
-from sortie.transports.ssh.transport import new_nonce
 from tests.transports.ssh.sshd import Sshd, requires_sshd, until
 
 pytestmark = [

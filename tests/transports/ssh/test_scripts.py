@@ -31,7 +31,7 @@ from sortie.transports.remote.scripts import (
     shell_script,
     text,
 )
-from sortie.transports.ssh.transport import new_nonce
+from sortie.transports.remote.transport import new_nonce
 from tests.transports.leftovers import is_alive
 
 

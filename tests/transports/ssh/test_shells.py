@@ -13,7 +13,7 @@ import pytest
 
 from sortie.model import TransportError
 from sortie.transports import HOST_VARIABLES, Command, Exit
-from sortie.transports.ssh.transport import SshTransport
+from sortie.transports.remote.transport import ShellTransport
 from tests.transports.leftovers import is_alive
 from tests.transports.ssh.pipes import Logins
 
@@ -60,7 +60,7 @@ def logins(home: Path, shell: str, sh: str = "/bin/sh") -> Logins:
 async def show(host: Logins, command: Command) -> tuple[list[str], dict[str, str], str]:
     """Return the arguments, environment and directory that a program has on a host."""
     read = {1: b"", 2: b""}
-    async with SshTransport("h", host.connections).process(command) as process:
+    async with ShellTransport("h", host.connections).process(command) as process:
         async for number, chunk in process.output():
             read[number] += chunk
         assert await process.wait() == Exit(status=0)
@@ -112,7 +112,7 @@ async def test_the_watchdog_runs_in_every_sh(host: Logins, home: Path) -> None:
     script = "setsid sleep 1000 </dev/null >/dev/null 2>&1 & echo $!; exit 3"
     given = Command(argv=("sh", "-c", script), cwd=str(home), env={"PATH": os.environ["PATH"]})
 
-    async with SshTransport("h", host.connections).process(given) as process:
+    async with ShellTransport("h", host.connections).process(given) as process:
         said = b"".join([chunk async for number, chunk in process.output() if number == 1])
         assert await process.wait() == Exit(status=3)
 
@@ -123,7 +123,7 @@ async def test_the_watchdog_runs_in_every_sh(host: Logins, home: Path) -> None:
 
 async def test_questions_are_answered_in_every_sh(host: Logins, home: Path) -> None:
     """Files are written, read and removed, and refused with the reason."""
-    transport, root = SshTransport("h", host.connections), str(home / "root")
+    transport, root = ShellTransport("h", host.connections), str(home / "root")
 
     path, new = await transport.files.make_directory(root, "KEY")
     await transport.files.write_file(path, "a/b", EVERY_BYTE.encode("utf-8", "surrogateescape"))
@@ -159,7 +159,7 @@ async def test_nothing_but_the_shell_stands_in_a_command_line(home: Path) -> Non
     secret = f"secret-{uuid.uuid4()}"
     given = Command(argv=("sh", "-c", script), cwd=str(home), env={"KEY": secret})
 
-    async with SshTransport("h", host.connections).process(given) as process:
+    async with ShellTransport("h", host.connections).process(given) as process:
         seen = b"".join([chunk async for _, chunk in process.output()]).decode("utf-8", "replace")
 
     assert host.commands == ["exec /bin/sh"]
@@ -177,7 +177,7 @@ async def test_inline_delivery_is_a_plain_command_line(home: Path) -> None:
         env={"KIRO_API_KEY": "k'ey", "SORTIE_RUN_ID": "i"},
         stdin=b"said",
     )
-    transport = SshTransport("h", host.connections, delivery="inline")
+    transport = ShellTransport("h", host.connections, delivery="inline")
 
     async with transport.process(given) as process:
         said = b"".join([chunk async for _, chunk in process.output()])
@@ -198,7 +198,7 @@ async def test_every_byte_arrives_inline_through_every_login_shell(shell: str, h
     words = ["it's", "a\\b", "a\\\\b", "x\\", "\\'", "$(id)", "new\nline"]
     given = Command(argv=("printf '[%s]'", *words), cwd=str(home), env={"KEY": "it's\\"})
 
-    transport = SshTransport("h", host.connections, delivery="inline")
+    transport = ShellTransport("h", host.connections, delivery="inline")
     async with transport.process(given) as process:
         said = b"".join([chunk async for number, chunk in process.output() if number == 1])
 
@@ -207,7 +207,7 @@ async def test_every_byte_arrives_inline_through_every_login_shell(shell: str, h
 
 async def test_an_inline_command_has_to_fit_a_line() -> None:
     """What is too long or no UTF-8 is refused with the way out."""
-    transport = SshTransport("h", Logins(Path("/")).connections, delivery="inline")
+    transport = ShellTransport("h", Logins(Path("/")).connections, delivery="inline")
 
     for argument in ("x" * 130_000, "\udcff"):
         with pytest.raises(TransportError, match="ssh_secret_delivery"):

@@ -19,9 +19,9 @@ import trio.testing
 from sortie.model import HostError, HostTrouble, ProgramNotFound, RunId, TransportError
 from sortie.transports import Command, Process, Stdin
 from sortie.transports.remote.launch import Bounds
+from sortie.transports.remote.transport import ShellTransport
 from sortie.transports.ssh.asyncio_thread import AsyncioThread
 from sortie.transports.ssh.connection_pool import ConnectionPool
-from sortie.transports.ssh.transport import SshTransport
 from tests.transports.leftovers import holders, is_alive
 from tests.transports.ssh.pipes import Logins
 from tests.transports.ssh.sshd import Keys, Sshd, requires_sshd, sshd_running, until
@@ -93,7 +93,7 @@ async def test_every_shell_passes_all_bytes_on(
     content = bytes(range(256)) * 1000
     read = bytearray()
 
-    transport = SshTransport("h", logins.connections)
+    transport = ShellTransport("h", logins.connections)
     async with transport.process(command(run_id, "cat")) as process, trio.open_nursery() as nursery:
 
         async def send() -> None:
@@ -113,7 +113,7 @@ async def test_the_pipe_has_no_name_when_the_program_begins(
     logins: Logins, temporary: Path, run_id: RunId
 ) -> None:
     """Nobody else can come to write or to read."""
-    async with SshTransport("h", logins.connections).process(command(run_id, "cat")) as process:
+    async with ShellTransport("h", logins.connections).process(command(run_id, "cat")) as process:
         named = os.listdir(temporary)
         await stdin_of(process).aclose()
 
@@ -127,7 +127,7 @@ async def test_a_stdin_may_have_a_connection_of_its_own(
     """A host with room for one session on a connection has a stdin all the same."""
     with sshd_running(tmp_path / "host", keys, {"MaxSessions": 1}) as host:
         connections = ConnectionPool(host.host, host.settings, thread)
-        transport = SshTransport(host.host, connections)
+        transport = ShellTransport(host.host, connections)
         async with transport.process(command(run_id, "cat")) as process:
             links = connections.links
             await stdin_of(process).send_all(b"there")
@@ -143,7 +143,7 @@ async def test_a_lost_link_ends_the_program_in_the_middle_of_a_write(
     sshd: Sshd, connections: ConnectionPool, run_id: RunId, how: str
 ) -> None:
     """Who writes learns it at once, and program and pipe end on the host without us."""
-    transport = SshTransport(sshd.host, connections)
+    transport = ShellTransport(sshd.host, connections)
     with pytest.raises(HostError) as caught:
         async with transport.process(command(run_id, *ESCAPE, "fork", "ignore")) as process:
             said = await anext(process.output())
@@ -167,7 +167,7 @@ async def test_without_a_sign_of_life_program_and_pipe_end(
 ) -> None:
     """A lease that runs out ends what waits to read, and what waits to be read."""
     bounds = Bounds(beat=1000, lease=1.0)
-    transport = SshTransport(sshd.host, connections, bounds=bounds)
+    transport = ShellTransport(sshd.host, connections, bounds=bounds)
 
     async with transport.process(command(run_id, "sleep", "1000")) as process:
         await until(lambda: len(holders(run_id)) == 2)
@@ -188,7 +188,7 @@ async def test_without_the_mark_the_pipe_is_found_by_the_cookie(
         pytest.skip("no prlimit")
     login = ("prlimit", "--locks=1000:1000", "sh")
     logins = Logins(tmp_path, login, TMPDIR=str(temporary))
-    transport = SshTransport("h", logins.connections, bounds=Bounds(beat=1000, lease=1.0))
+    transport = ShellTransport("h", logins.connections, bounds=Bounds(beat=1000, lease=1.0))
 
     async with transport.process(command(run_id, "sleep", "1000")) as process:
         with pytest.raises(HostError, match="heard nothing"):
@@ -206,7 +206,7 @@ async def test_a_program_nobody_comes_to_write_to_never_begins(
     )
     (tmp_path / "login").chmod(0o755)
     logins = Logins(tmp_path, (str(tmp_path / "login"),), TMPDIR=str(temporary))
-    transport = SshTransport("h", logins.connections, bounds=Bounds(handshake=0.5))
+    transport = ShellTransport("h", logins.connections, bounds=Bounds(handshake=0.5))
 
     with pytest.raises(HostError, match="did not answer") as caught:
         async with transport.process(command(run_id, "touch", str(tmp_path / "ran"))):
@@ -229,7 +229,7 @@ async def test_a_lost_lease_ends_what_waits_for_its_pipe(
     )
     (tmp_path / "login").chmod(0o755)
     logins = Logins(tmp_path, (str(tmp_path / "login"),), TMPDIR=str(temporary))
-    transport = SshTransport("h", logins.connections, bounds=Bounds(beat=1000, lease=1.0))
+    transport = ShellTransport("h", logins.connections, bounds=Bounds(beat=1000, lease=1.0))
 
     with pytest.raises(TransportError):
         async with transport.process(command(run_id, "touch", str(tmp_path / "ran"))):
@@ -245,7 +245,7 @@ async def test_a_host_that_makes_no_pipe_says_so(
 ) -> None:
     """Without room in TMPDIR nothing is started, and nothing is left there."""
     logins.env = {**logins.env, "TMPDIR": str(tmp_path / "none")}
-    transport = SshTransport("h", logins.connections)
+    transport = ShellTransport("h", logins.connections)
 
     with pytest.raises(TransportError, match=r"FIFO.*TMPDIR") as caught:
         async with transport.process(command(run_id, "cat")):
@@ -261,7 +261,7 @@ async def test_who_gives_up_to_send_leaves_little_in_memory(
 ) -> None:
     """However often one tries to write to a program that does not read."""
     content = bytes(64 * MiB)
-    transport = SshTransport(sshd.host, connections)
+    transport = ShellTransport(sshd.host, connections)
 
     async with transport.process(command(run_id, "sleep", "1000")) as process:
         tracemalloc.start()
@@ -289,7 +289,7 @@ async def test_nothing_that_is_said_stands_on_a_command_line(
         stdin=Stdin.PIPE,
         grace=0.3,
     )
-    async with SshTransport(sshd.host, connections).process(given) as process:
+    async with ShellTransport(sshd.host, connections).process(given) as process:
         await stdin_of(process).send_all(b"tk-0123456789")
         await anext(process.output())
         run = [psutil.Process(pid).cmdline() for pid in holders(run_id)]

@@ -15,9 +15,9 @@ import trio
 from sortie.model import HostError, HostTrouble, RunId
 from sortie.transports import Command, Exit
 from sortie.transports.remote.launch import Bounds
+from sortie.transports.remote.transport import ShellTransport
 from sortie.transports.ssh.asyncio_thread import AsyncioThread
 from sortie.transports.ssh.connection_pool import ConnectionPool
-from sortie.transports.ssh.transport import SshTransport
 from tests.transports.leftovers import holders, is_alive
 from tests.transports.ssh.sshd import Sshd, requires_sshd
 
@@ -45,8 +45,8 @@ async def connections(sshd: Sshd, thread: AsyncioThread) -> AsyncIterator[Connec
 
 
 @pytest.fixture
-def host(sshd: Sshd, connections: ConnectionPool) -> SshTransport:
-    return SshTransport(sshd.host, connections)
+def host(sshd: Sshd, connections: ConnectionPool) -> ShellTransport:
+    return ShellTransport(sshd.host, connections)
 
 
 def escape(run_id: RunId, *words: str, grace: float = 0.2) -> Command:
@@ -76,7 +76,7 @@ async def first_pids(output: AsyncIterator[tuple[int, bytes]]) -> list[int]:
 
 @pytest.mark.parametrize("how", ["kill_links", "crash"])
 async def test_a_lost_link_is_told_and_ends_the_tree_on_its_host(
-    sshd: Sshd, host: SshTransport, run_id: RunId, how: str
+    sshd: Sshd, host: ShellTransport, run_id: RunId, how: str
 ) -> None:
     """Who waits hears of it at once; escaped children that ignore SIGTERM end there alone."""
     waited: HostError | None = None
@@ -97,7 +97,7 @@ async def test_a_lost_link_is_told_and_ends_the_tree_on_its_host(
 
 
 async def test_output_that_was_cut_is_told_though_the_exit_is_known(
-    sshd: Sshd, host: SshTransport, run_id: RunId
+    sshd: Sshd, host: ShellTransport, run_id: RunId
 ) -> None:
     """The exit overtakes what waits for a slow reader; nobody may take the rest for all."""
     env = {"PATH": os.environ["PATH"], "SORTIE_RUN_ID": run_id}
@@ -164,7 +164,7 @@ async def test_a_silent_link_ends_the_lease(
 ) -> None:
     """A host that hears nothing of us ends the tree though the link still stands."""
     bounds = Bounds(beat=0.1, lease=1.0)
-    host = SshTransport(sshd.host, connections, bounds=bounds)
+    host = ShellTransport(sshd.host, connections, bounds=bounds)
 
     async with host.process(escape(run_id, "fork", "ignore")) as process:
         pids = await first_pids(process.output())
@@ -182,8 +182,9 @@ async def test_a_deaf_host_does_not_hold_up_who_leaves(
 ) -> None:
     """Where nothing comes back the block is left with an error, in bounded time."""
     for name in ("KILL_BOUND", "FINISH_BOUND", "_ROUND_TRIP"):
-        monkeypatch.setattr(f"sortie.transports.ssh.process.{name}", 0.3)
-    host = SshTransport(sshd.host, connections, bounds=Bounds(beat=0.1, lease=1.0))
+        monkeypatch.setattr(f"sortie.transports.remote.process.{name}", 0.3)
+    monkeypatch.setattr("sortie.transports.remote.forced_end.FINISH_BOUND", 0.3)
+    host = ShellTransport(sshd.host, connections, bounds=Bounds(beat=0.1, lease=1.0))
 
     with pytest.raises(Exception, match="could not") as caught:
         async with host.process(escape(run_id, "ignore")) as process:
@@ -202,7 +203,7 @@ async def test_a_run_is_kept_alive_beyond_its_lease(
     sshd: Sshd, connections: ConnectionPool, run_id: RunId, stdin: bytes | None
 ) -> None:
     """Signs of life follow the start, whatever was sent before it."""
-    host = SshTransport(sshd.host, connections, bounds=Bounds(beat=0.2, lease=2.0))
+    host = ShellTransport(sshd.host, connections, bounds=Bounds(beat=0.2, lease=2.0))
     env = {"PATH": os.environ["PATH"], "SORTIE_RUN_ID": run_id}
     command = Command(argv=("sh", "-c", "sleep 3.5; echo done"), cwd="/", env=env, stdin=stdin)
 
@@ -214,7 +215,7 @@ async def test_a_run_is_kept_alive_beyond_its_lease(
 
 
 async def test_many_at_once_leave_nothing(
-    sshd: Sshd, host: SshTransport, run_id: RunId, tmp_path: Path
+    sshd: Sshd, host: ShellTransport, run_id: RunId, tmp_path: Path
 ) -> None:
     """Programs that exit, are ended, cancelled, flood and hide, all at once."""
     exits: list[Exit] = []
@@ -241,7 +242,7 @@ async def test_many_at_once_leave_nothing(
 
 
 async def test_secrets_are_in_no_command_line_and_in_no_log(
-    sshd: Sshd, host: SshTransport, run_id: RunId
+    sshd: Sshd, host: ShellTransport, run_id: RunId
 ) -> None:
     """Neither the host's processes nor its sshd's log show a variable."""
     secret = f"secret-{uuid.uuid4()}"
@@ -264,7 +265,7 @@ async def test_inline_secrets_are_in_the_command_line(
     sshd: Sshd, connections: ConnectionPool, run_id: RunId
 ) -> None:
     """That is what was asked for: the host's process list shows the documented form."""
-    host = SshTransport(sshd.host, connections, delivery="inline")
+    host = ShellTransport(sshd.host, connections, delivery="inline")
     given = Command(
         argv=("nice sh", "-c", "cat /proc/$PPID/cmdline /proc/$$/cmdline; exit 7"),
         cwd="/tmp",
@@ -284,7 +285,7 @@ async def test_an_inline_tree_is_ended_too(
     sshd: Sshd, connections: ConnectionPool, run_id: RunId
 ) -> None:
     """The piece of shell, what it runs and what escapes it are gone with the block."""
-    host = SshTransport(sshd.host, connections, delivery="inline")
+    host = ShellTransport(sshd.host, connections, delivery="inline")
     given = escape(run_id, "fork", "ignore")
 
     async with host.process(given) as process:

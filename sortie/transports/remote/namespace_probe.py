@@ -9,7 +9,7 @@ import trio
 from sortie.transports.remote.launch import nonsense
 from sortie.transports.remote.namespaces import Namespaces, NoNamespaces, read_probe
 from sortie.transports.remote.questions import probe_body
-from sortie.transports.ssh.shell import Question, Shell
+from sortie.transports.remote.shell import Question, Shell
 
 _BOUND = 30.0
 

@@ -1,4 +1,4 @@
-"""A remote host as a transport.
+"""A place that is used through its /bin/sh, as a transport: a host over SSH, or a pod.
 
 Rule 1: the daemon's environment does not go there: a program gets its command's variables and,
 where these do not name them, HOST_VARIABLES as the host's login has them.
@@ -28,6 +28,8 @@ from sortie.model import (
 )
 from sortie.transports import Command, Process, Script
 from sortie.transports.reaper import KILL_BOUND
+from sortie.transports.remote.filesystem import RemoteFiles
+from sortie.transports.remote.forced_end import FINISH_BOUND
 from sortie.transports.remote.launch import Bounds, NoRoomForNamespace
 from sortie.transports.remote.launch_scripts import (
     RemoteLaunch,
@@ -35,21 +37,20 @@ from sortie.transports.remote.launch_scripts import (
     inline_command,
     launch_script,
 )
+from sortie.transports.remote.namespace_probe import NamespaceProbe
 from sortie.transports.remote.namespaces import Namespaces
+from sortie.transports.remote.process import RemoteProgram
+from sortie.transports.remote.process_table import open_process_table
 from sortie.transports.remote.protocol import LaunchOutput, numbers_in
 from sortie.transports.remote.questions import clearing_body, namespaces_body, script_body
+from sortie.transports.remote.reaper import sweep
 from sortie.transports.remote.scripts import SHELL
+from sortie.transports.remote.shell import Question, Shell
+from sortie.transports.remote.shell_link import ShellLink
+from sortie.transports.remote.supervised_process import Links
+from sortie.transports.remote.supervised_programs import SupervisedPrograms
 from sortie.transports.remote.supervisor_scripts import KEPT
 from sortie.transports.remote.unconfirmed_runs import Remains, UnconfirmedRuns
-from sortie.transports.ssh.connection_pool import ConnectionPool
-from sortie.transports.ssh.filesystem import RemoteFiles
-from sortie.transports.ssh.namespace_probe import NamespaceProbe
-from sortie.transports.ssh.process import FINISH_BOUND, SshProcess
-from sortie.transports.ssh.process_table import open_process_table
-from sortie.transports.ssh.reaper import sweep
-from sortie.transports.ssh.shell import Question, Shell
-from sortie.transports.ssh.supervised_process import Links
-from sortie.transports.ssh.supervised_programs import SupervisedPrograms
 
 Delivery = Literal["stdin", "inline"]
 
@@ -74,7 +75,7 @@ async def _under_way(marker: int) -> AsyncIterator[None]:
         _UNDER_WAY.discard(marker)
 
 
-class SshTransport:
+class ShellTransport:
     """Files and processes of one host, by the name that it is configured with.
 
     With ``delivery`` inline, a command's variables stand in the remote command line, and its
@@ -87,7 +88,7 @@ class SshTransport:
     def __init__(
         self,
         host: str,
-        pool: ConnectionPool,
+        link: ShellLink,
         *,
         delivery: Delivery = "stdin",
         bounds: Bounds | None = None,
@@ -100,14 +101,13 @@ class SshTransport:
         variables: tuple[str, ...] = (),
     ) -> None:
         self._host = host
-        self._pool = pool
         self._variables = variables
         self._inline = delivery == "inline"
         self._bounds = bounds or Bounds()
         self._new_nonce = new_nonce
-        self._shell = Shell(pool, new_nonce, self._bounds.handshake, notice)
+        self._shell = Shell(link, new_nonce, self._bounds.handshake, notice)
         self._isolation = isolation
-        self._probe = NamespaceProbe(self._shell, lambda: pool.generation, isolated)
+        self._probe = NamespaceProbe(self._shell, lambda: link.generation, isolated)
         self._unconfirmed = UnconfirmedRuns()
         self.files = RemoteFiles(self._shell)
         self._hurry = trio.Event()
@@ -130,7 +130,7 @@ class SshTransport:
         return self._process(command)
 
     @asynccontextmanager
-    async def _process(self, command: Command) -> AsyncIterator[SshProcess]:
+    async def _process(self, command: Command) -> AsyncIterator[RemoteProgram]:
         check_speakable(command, inline=self._inline)
         for left in reversed(range(_MOST_TRIES)):
             namespaces = await self.namespaces()
@@ -174,7 +174,7 @@ class SshTransport:
     @asynccontextmanager
     async def _started(
         self, command: Command, namespaces: Namespaces | None
-    ) -> AsyncIterator[SshProcess]:
+    ) -> AsyncIterator[RemoteProgram]:
         launch = RemoteLaunch(
             command=command,
             nonce=self._new_nonce(),
@@ -189,7 +189,7 @@ class SshTransport:
                 await process.start(self._bounds)
                 yield process
 
-    async def _prepared(self, launch: RemoteLaunch, stack: AsyncExitStack) -> SshProcess:
+    async def _prepared(self, launch: RemoteLaunch, stack: AsyncExitStack) -> RemoteProgram:
         """Begin the script of a launch; it ends with the stack. Raises HostError."""
         attempt = f"start {launch.command.argv[0][:80]}"
         if self._supervised.wanted and not self._inline:
@@ -200,10 +200,10 @@ class SshTransport:
         parser = LaunchOutput(launch.nonce)
         script = await self._shell.begin(attempt, launch.nonce, text, command=line, parser=parser)
         stack.callback(script.channel.abort)
-        return SshProcess(self._shell, launch, script, self._hurry, stack)
+        return RemoteProgram(self._shell, launch, script, self._hurry, stack)
 
     @asynccontextmanager
-    async def _left(self, run_id: str, process: SshProcess) -> AsyncIterator[None]:
+    async def _left(self, run_id: str, process: RemoteProgram) -> AsyncIterator[None]:
         """End with the block what was started in it, and keep in mind where that is not sure."""
         self._unconfirmed.begin(run_id, process)
         failed = gone = False

@@ -16,7 +16,7 @@ from sortie.model import ProcessIdentity, RunId
 from sortie.transports.ownership import ProcessOwnership
 from sortie.transports.reaper import ProcessListing, Reaper
 from sortie.transports.reaper import sweep as sweep_processes
-from sortie.transports.ssh.process_table import Handle, RemoteProcess, RemoteProcessTable
+from sortie.transports.remote.process_table import Handle, RemoteProcess, RemoteProcessTable
 
 # One who starts another and exits while the list is read can be missed together with the other, so
 # nobody is gone before nobody was seen several times.

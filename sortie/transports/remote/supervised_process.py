@@ -15,23 +15,22 @@ from contextlib import AsyncExitStack, suppress
 import trio
 from msgspec import Struct
 
-from sortie.model import HostError, HostTrouble, ProcessesLeft, TransportError
+from sortie.model import HostError, HostTrouble, TransportError
 from sortie.transports import Exit, Stdin
 from sortie.transports.reaper import KILL_BOUND
+from sortie.transports.remote.channel import BACKLOG, PAUSE_ABOVE
+from sortie.transports.remote.forced_end import FINISH_BOUND, still_there
 from sortie.transports.remote.launch import Bounds, HostGone, lapsed, nonsense
+from sortie.transports.remote.process import LAST_MESSAGES, SIGNALLED, RemoteProgram
 from sortie.transports.remote.protocol import GO, HERE
+from sortie.transports.remote.remote_script import RemoteScript
+from sortie.transports.remote.shell import Question, Shell
+from sortie.transports.remote.supervised_stdin import SupervisedStdin
 from sortie.transports.remote.supervision import DONE, END, Supervision
 from sortie.transports.remote.supervisor_scripts import ending_body
-from sortie.transports.ssh.channel import BACKLOG, PAUSE_ABOVE
-from sortie.transports.ssh.process import FINISH_BOUND, SshProcess
-from sortie.transports.ssh.remote_script import RemoteScript
-from sortie.transports.ssh.shell import Question, Shell
-from sortie.transports.ssh.supervised_stdin import SupervisedStdin
 
 _CONCLUSION = 3.0  # seconds for what the supervisor says after the end of a tree
-_LAST_MESSAGES = 1.0
 _PAUSE, _LONGEST_PAUSE = 0.5, 5.0  # seconds between tries to reach a host again
-_SIGNALLED = 128
 
 
 class Links(Struct, frozen=True, kw_only=True):
@@ -43,8 +42,8 @@ class Links(Struct, frozen=True, kw_only=True):
     restored: Callable[[str, float], object] = lambda _run, _seconds: None
 
 
-class SupervisedProcess(SshProcess):
-    """A supervised program and its tree on a host; see ``SshProcess``."""
+class SupervisedProcess(RemoteProgram):
+    """A supervised program and its tree on a host; see ``RemoteProgram``."""
 
     def __init__(
         self,
@@ -71,7 +70,7 @@ class SupervisedProcess(SshProcess):
         self._supervised_stdin: SupervisedStdin | None = None
 
     async def start(self, bounds: Bounds) -> None:
-        """Have the supervisor start the program, and wait until it has; see ``SshProcess``."""
+        """Have the supervisor start the program, and wait until it has; see ``RemoteProgram``."""
         if not self._script.begun:
             raise self._no_start()
         self._beat = bounds.beat
@@ -242,7 +241,7 @@ class SupervisedProcess(SshProcess):
 
     async def _has_lapsed(self, exit_: Exit) -> bool:
         if exit_.signal is not None and not exit_.by_us:
-            with trio.move_on_after(_LAST_MESSAGES):
+            with trio.move_on_after(LAST_MESSAGES):
                 await self._finished.wait()
         return self._supervision.lapsed
 
@@ -285,7 +284,7 @@ class SupervisedProcess(SshProcess):
             if self._supervision.attached:
                 self._channel.write(END)
             with trio.move_on_after(self._launch.command.grace + KILL_BOUND):
-                await self._finished_or_hurry()
+                await self._wait_or_hurry(self._finished)
         left = self._supervision.gone
         if left is None:
             left = await self._end_from_here()
@@ -297,22 +296,7 @@ class SupervisedProcess(SshProcess):
                 except TransportError as error:
                     self._failure = self._unsure(str(error))
         if left:
-            self._failure = ProcessesLeft(
-                f"could not end process {self.identity.pid} on host {self._host} and what it"
-                f" started: these are still there after SIGKILL: {', '.join(map(str, left))};"
-                " look at them with ps there",
-                pids=frozenset(left),
-            )
-
-    async def _finished_or_hurry(self) -> None:
-        async with trio.open_nursery() as nursery:
-
-            async def wait_for(event: trio.Event) -> None:
-                await event.wait()
-                nursery.cancel_scope.cancel()
-
-            nursery.start_soon(wait_for, self._hurry)
-            nursery.start_soon(wait_for, self._finished)
+            self._failure = still_there(self._host, self.identity.pid, left)
 
     async def _remove_supervisor(self) -> None:
         question = Question(
@@ -335,7 +319,7 @@ class SupervisedProcess(SshProcess):
         status = self._supervision.exit
         if status is None:
             return None
-        number = status - _SIGNALLED
+        number = status - SIGNALLED
         if number > 0 and number in set(signal.Signals):
             return Exit(signal=number, by_us=self._by_us)
         return Exit(status=status, by_us=self._by_us)

@@ -15,9 +15,9 @@ from sortie.transports import COOKIE
 from sortie.transports.rank import FIRST
 from sortie.transports.remote.launch import nonsense
 from sortie.transports.remote.protocol import numbers_in
+from sortie.transports.remote.remote_script import RemoteScript
 from sortie.transports.remote.scripts import processes_script
-from sortie.transports.ssh.remote_script import RemoteScript
-from sortie.transports.ssh.shell import Shell
+from sortie.transports.remote.shell import Shell
 
 _SPEAKABLE = re.compile(r"[A-Za-z0-9._-]+", re.ASCII)
 _HOST_BOOT_ID = re.compile(r"[0-9a-f][0-9a-f-]{0,63}", re.ASCII)

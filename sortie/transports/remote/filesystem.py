@@ -18,6 +18,7 @@ from sortie.model import TransportError
 from sortie.transports import Files
 from sortie.transports.paths import parts_of, plain, single
 from sortie.transports.remote.protocol import numbers_in
+from sortie.transports.remote.remote_script import REPLY_LIMIT
 from sortie.transports.remote.scripts import (
     assignment,
     printing,
@@ -25,8 +26,7 @@ from sortie.transports.remote.scripts import (
     standing_question,
     text,
 )
-from sortie.transports.ssh.remote_script import REPLY_LIMIT
-from sortie.transports.ssh.shell import ANSWER_BOUND, Question, Shell, ShellAnswer
+from sortie.transports.remote.shell import ANSWER_BOUND, Question, Shell, ShellAnswer
 
 T = TypeVar("T")
 

@@ -13,9 +13,9 @@ from functools import partial
 
 import trio
 
+from sortie.transports.remote.channel import Channel
 from sortie.transports.remote.launch_scripts import RemoteLaunch, stdin_script
-from sortie.transports.ssh.channel import Channel
-from sortie.transports.ssh.shell import Shell
+from sortie.transports.remote.shell import Shell
 
 
 class RemoteStdin(trio.abc.SendStream):

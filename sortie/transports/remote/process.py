@@ -14,9 +14,10 @@ from contextlib import AsyncExitStack, suppress
 
 import trio
 
-from sortie.model import HostError, HostTrouble, ProcessesLeft, ProcessIdentity, TransportError
+from sortie.model import HostError, HostTrouble, ProcessIdentity, TransportError
 from sortie.transports import Exit, Stdin
 from sortie.transports.reaper import KILL_BOUND
+from sortie.transports.remote.forced_end import FINISH_BOUND, end_tree, still_there, unsure
 from sortie.transports.remote.launch import (
     Bounds,
     RootProcess,
@@ -30,24 +31,24 @@ from sortie.transports.remote.launch import (
 )
 from sortie.transports.remote.launch_scripts import RemoteLaunch
 from sortie.transports.remote.namespaces import NamespaceInit
-from sortie.transports.remote.protocol import GO, HERE, numbers_in
-from sortie.transports.remote.questions import finish_body, namespaces_body
+from sortie.transports.remote.protocol import GO, HERE
+from sortie.transports.remote.remote_script import RemoteScript
+from sortie.transports.remote.shell import Shell
+from sortie.transports.remote.stdin import RemoteStdin, open_stdin
 from sortie.transports.remote.unconfirmed_runs import Remains
-from sortie.transports.ssh.remote_script import RemoteScript
-from sortie.transports.ssh.shell import Question, Shell
-from sortie.transports.ssh.stdin import RemoteStdin, open_stdin
 
-FINISH_BOUND = 15.0
-"""Seconds for ending a tree over another channel, where its watchdog does not do it."""
+LAST_MESSAGES = 1.0
+"""Seconds for what is said on the host after a program's exit."""
+
+SIGNALLED = 128
+"""An exit status above tells of a signal, where a shell was in between."""
 
 _STDIN_PIECE = 256 * 1024  # bytes that have to be taken in the time for one message
 _ROUND_TRIP = 3.0  # seconds for the way to the host and back
-_LAST_MESSAGES = 1.0  # seconds for what the watchdog says after a program's exit
-_SIGNALLED = 128  # an exit status above tells of a signal, where a shell was in between
 
 
-class SshProcess:
-    """A program and its tree on a host; made and left by ``SshTransport.process``."""
+class RemoteProgram:
+    """A program and its tree on a host; made and left by ``ShellTransport.process``."""
 
     def __init__(
         self,
@@ -131,9 +132,9 @@ class SshProcess:
 
         Its message may come a moment after the exit that it is the reason of.
         """
-        was_killed = exit_.signal is not None or (exit_.status or 0) > _SIGNALLED
+        was_killed = exit_.signal is not None or (exit_.status or 0) > SIGNALLED
         if was_killed and not (exit_.by_us or self._messages.lapsed):
-            with trio.move_on_after(_LAST_MESSAGES):
+            with trio.move_on_after(LAST_MESSAGES):
                 await self._channel.over.wait()
         return self._messages.lapsed
 
@@ -255,7 +256,7 @@ class SshProcess:
             self._by_us = True
         self._channel.finish()
         with trio.move_on_after(self._launch.command.grace + KILL_BOUND + _ROUND_TRIP):
-            await self._over_or_hurry()
+            await self._wait_or_hurry(self._channel.over)
         if self._messages.gone is None and self._channel.lost is not None:
             self._failure = self._channel.lost
             return
@@ -263,68 +264,38 @@ class SshProcess:
         if left is None or (self._hurry.is_set() and not self._channel.over.is_set()):
             left = await self._end_from_here()
         if left:
-            self._failure = ProcessesLeft(
-                f"could not end process {self.identity.pid} on host {self._host} and what it"
-                f" started: these are still there after SIGKILL: {', '.join(map(str, left))};"
-                " look at them with ps there",
-                pids=frozenset(left),
-            )
+            self._failure = still_there(self._host, self.identity.pid, left)
         if not self._channel.over.is_set():  # a process out of reach may hold the channel open
-            with trio.move_on_after(_LAST_MESSAGES):
+            with trio.move_on_after(LAST_MESSAGES):
                 await self._channel.over.wait()
         self._channel.conclude()
 
-    async def _over_or_hurry(self) -> None:
-        if self._channel.over.is_set():
-            return
+    async def _wait_or_hurry(self, event: trio.Event) -> None:
+        """Wait for an event, or until no process is given any more grace."""
         async with trio.open_nursery() as nursery:
 
-            async def wait_for_hurry() -> None:
-                await self._hurry.wait()
+            async def wait_for(one: trio.Event) -> None:
+                await one.wait()
                 nursery.cancel_scope.cancel()
 
-            nursery.start_soon(wait_for_hurry)
-            await self._channel.over.wait()
-            nursery.cancel_scope.cancel()
+            nursery.start_soon(wait_for, self._hurry)
+            nursery.start_soon(wait_for, event)
 
     async def _end_from_here(self) -> list[int] | None:
+        """End what is left over another channel; return who stays, None where that is unknown."""
         if self._root is None:
             self._failure = nonsense(self._host)
             return None
         try:
-            with trio.fail_after(FINISH_BOUND):
-                return await self._finish(self._root)
-        except trio.TooSlowError:
-            reason = f"host {self._host} could not be asked in {FINISH_BOUND:g} s"
-            self._failure = self._unsure(reason)
-        except TransportError as error:
-            self._failure = self._unsure(str(error))
+            return await end_tree(
+                self._shell, self._launch, self._root, self.remains, marked=self._marked
+            )
+        except HostError as error:
+            self._failure = error
         return None
 
-    async def _finish(self, root: RootProcess) -> list[int]:
-        """End what is left at once, over another channel; return who stays."""
-        if (remains := self.remains) is not None:
-            body = namespaces_body([remains], grace=0.0)
-        else:
-            pid = root.identity.pid
-            body = finish_body(self._launch, pid, root.ticks, marked=self._marked)
-        answer = await self._shell.ask(
-            Question(
-                attempt=f"end process {root.identity.pid}",
-                body=body,
-                bound=FINISH_BOUND,
-                urgent=True,
-            )
-        )
-        return numbers_in(answer.said.rpartition("|")[2])
-
     def _unsure(self, reason: str) -> HostError:
-        """Return the error for what may live on, for whatever reason: as after a lost link."""
-        return HostError(
-            HostTrouble.DROPPED,
-            f"could not tell whether process {self.identity.pid} on host {self._host} and what it"
-            f" started are gone: {reason}",
-        )
+        return unsure(self._host, self.identity.pid, reason)
 
     @property
     def _is_gone(self) -> bool:

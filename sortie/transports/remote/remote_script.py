@@ -6,8 +6,8 @@ import trio
 
 from sortie.model import HostError, HostTrouble, TransportError
 from sortie.model.texts import end_of
+from sortie.transports.remote.channel import Channel
 from sortie.transports.remote.protocol import HERE
-from sortie.transports.ssh.channel import Channel
 
 REPLY_LIMIT = 64 * 1024
 """Bytes that stand before a message at most, where the caller gives no other limit."""

@@ -8,12 +8,12 @@ from contextlib import AsyncExitStack
 import trio
 
 from sortie.model import RunId
+from sortie.transports.remote.forced_end import FINISH_BOUND
 from sortie.transports.remote.launch_scripts import RemoteLaunch
+from sortie.transports.remote.shell import Question, Shell
+from sortie.transports.remote.supervised_process import Links, SupervisedProcess
 from sortie.transports.remote.supervision import Supervision
 from sortie.transports.remote.supervisor_scripts import SupervisedLaunch, ending_body
-from sortie.transports.ssh.process import FINISH_BOUND
-from sortie.transports.ssh.shell import Question, Shell
-from sortie.transports.ssh.supervised_process import Links, SupervisedProcess
 
 
 class SupervisedPrograms:

@@ -1,6 +1,6 @@
 """Runs our scripts in a host's /bin/sh, and asks it questions.
 
-Rule 1: a shell that has answered a question to its end is kept for the next one, where the pool
+Rule 1: a shell that has answered a question to its end is kept for the next one, where the link
 takes it; in every other case it is ended with all that it still works on.
 Rule 2: a question that may have begun is not put a second time.
 """
@@ -15,13 +15,13 @@ from msgspec import Struct
 
 from sortie.model import HostError, HostTrouble, TransportError
 from sortie.model.texts import start_of
+from sortie.transports.remote.channel import Channel
 from sortie.transports.remote.launch import HOST_REASON_LIMIT, silent_shell
+from sortie.transports.remote.login_limit import CROWDED
 from sortie.transports.remote.protocol import ScriptOutput
+from sortie.transports.remote.remote_script import REPLY_LIMIT, RemoteScript
 from sortie.transports.remote.scripts import LEAVE, SHELL, question_script, shell_script
-from sortie.transports.ssh.channel import Channel
-from sortie.transports.ssh.connection_pool import ConnectionPool
-from sortie.transports.ssh.login_limit import CROWDED
-from sortie.transports.ssh.remote_script import REPLY_LIMIT, RemoteScript
+from sortie.transports.remote.shell_link import ShellLink
 
 ANSWER_BOUND = 60.0
 """Seconds in which a question is answered, where the caller gives no other bound."""
@@ -65,13 +65,13 @@ class Shell:
 
     def __init__(
         self,
-        pool: ConnectionPool,
+        link: ShellLink,
         new_nonce: Callable[[], str],
         handshake: float,
         notice: Callable[[str], object] | None = None,
     ) -> None:
-        self.host = pool.host
-        self._pool = pool
+        self.host = link.host
+        self._link = link
         self._new_nonce = new_nonce
         self._handshake = handshake
         self._notice = notice
@@ -111,9 +111,9 @@ class Shell:
 
         Its channel has to be aborted in the end. Raises HostError where it does not begin in time.
         """
-        logins = self._pool.login_limit
+        logins = self._link.login_limit
         async with logins.slot(urgent=urgent, at_rank=at_rank) as slot:
-            channel = await self._pool.open(command, text, parser or ScriptOutput(nonce))
+            channel = await self._link.open(command, text, parser or ScriptOutput(nonce))
             script = RemoteScript(self.host, attempt, channel, nonce)
             waited = False
             try:
@@ -156,7 +156,7 @@ class Shell:
 
     async def _idle_shell(self) -> RemoteScript | None:
         """Return a shell that waits for a question, if there is one."""
-        while (found := self._pool.take_shell()) is not None:
+        while (found := self._link.take_shell()) is not None:
             shell, since = found
             if trio.current_time() - since < _TRUSTED_FOR or await self._is_there(shell):
                 return shell
@@ -181,7 +181,7 @@ class Shell:
 
     async def _leave(self, shell: RemoteScript) -> None:
         """Keep an idle shell for the next question; have any other end."""
-        if shell.is_idle and self._pool.keep_shell(shell):
+        if shell.is_idle and self._link.keep_shell(shell):
             return
         try:
             if shell.is_idle:
