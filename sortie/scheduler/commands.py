@@ -32,6 +32,7 @@ from sortie.scheduler.policy import Policy
 from sortie.scheduler.spending import stop_if_spent
 from sortie.scheduler.state import SchedulerState
 from sortie.scheduler.timing import STOPPED
+from sortie.scheduler.waits import hand_off, set_reason, wait_for_run
 from sortie.scheduler.watch_records import forgiven, record_watch
 
 _RETRIED = "an operator asked for a retry"
@@ -58,7 +59,7 @@ def change_policy(state: SchedulerState, policy: Policy, now: float) -> None:
     state.dispatch_needed = True
     state.candidates.reopen()
     for _, waiting in state.claims.due_in_order():
-        state.set_reason(waiting, "")
+        set_reason(state, waiting, "")
     for claim in state.claims.of_kind(Held):
         state.in_hand = claim.issue
         before, after = former[claim.issue.id], state.policy_for(claim.issue)
@@ -203,11 +204,11 @@ def retry(state: SchedulerState, name: str, now: float) -> Reply:
             state.claims[issue.id] = replace(claim, due_at=now, last_request=state.last_request)
             return Reply("done", f"the workspace of {issue.identifier} is looked at now")
         case HandingOff():
-            state.hand_off(issue, claim.streak, now, tries=0, delay=0.0)
+            hand_off(state, issue, claim.streak, now, tries=0, delay=0.0)
             return Reply("done", f"the handoff of {issue.identifier} is tried now")
         case Held(reason=HoldReason.HANDOFF_FAILED) if hands_off and not moves:
             end_hold(state, claim, _RETRIED)
-            state.hand_off(issue, Streak(), now, tries=0, delay=0.0)
+            hand_off(state, issue, Streak(), now, tries=0, delay=0.0)
             return Reply("done", f"the handoff of {issue.identifier} is tried now")
         case Held():
             end_hold(state, claim, _RETRIED)
@@ -217,7 +218,7 @@ def retry(state: SchedulerState, name: str, now: float) -> Reply:
         record_watch(state, watched, forgiven(state, watched.watch))
         watched.tries, watched.refused, watched.due_at = 0, 0, now
         return Reply("done", f"pull request {watched.name} of {issue.identifier} is looked at now")
-    state.wait(issue, Streak(), Trigger.OPERATOR, now, delay=0.0)
+    wait_for_run(state, issue, Streak(), Trigger.OPERATOR, now, delay=0.0)
     return Reply("done", f"{issue.identifier} is due now{_but(state, issue, now)}")
 
 

@@ -47,6 +47,7 @@ from sortie.scheduler.snapshot import Backlog, Snapshot, backlog, snapshot_of
 from sortie.scheduler.spending import agent_used, begin_day, limit_met, limit_passed, pass_limits
 from sortie.scheduler.state import SchedulerState
 from sortie.scheduler.usage_limits import UsageLimit, UsageLimits
+from sortie.scheduler.waits import try_handoff
 from sortie.scheduler.watch_table import Watched
 from sortie.scheduler.watching import seen, watch_due
 from sortie.scheduler.workspace_index import WorkspaceIndex
@@ -303,7 +304,7 @@ class Scheduler:
                     state.claims[issue_id] = replace(claim, due=True)
                     state.dispatch_needed = True
                 case HandingOff():
-                    state.try_handoff(claim)
+                    try_handoff(state, claim)
                 case Cleaning():
                     clean_again(state, claim, now)
                 case Running(departure=Departure() as departure):

@@ -14,8 +14,9 @@ from sortie.scheduler.candidates import Place
 from sortie.scheduler.claim_table import share_of
 from sortie.scheduler.dispatch import group_of
 from sortie.scheduler.gate_view import View, view_of
-from sortie.scheduler.gates import FITNESS, ROOM, SHARED, eligible_hosts, first_closed, free_host
+from sortie.scheduler.gates import FITNESS, ROOM, SHARED, first_closed
 from sortie.scheduler.grants import SlotGrant, SlotUse
+from sortie.scheduler.host_gate import eligible_hosts, free_host
 from sortie.scheduler.state import SchedulerState
 
 

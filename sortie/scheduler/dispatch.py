@@ -11,37 +11,27 @@ from msgspec.structs import replace
 
 from sortie import facts
 from sortie.model import (
-    AgentSession,
-    Delivery,
     HoldReason,
     Issue,
     IssueId,
-    Streak,
-    same_state,
     state_key,
 )
-from sortie.model.watches import Reaction
 from sortie.scheduler import records as rec
 from sortie.scheduler.candidates import Candidate, GateVerdict, Place
 from sortie.scheduler.claim_table import share_of
-from sortie.scheduler.claims import Held, Rechecking, Starting, Waiting
+from sortie.scheduler.claims import Held, Rechecking, Waiting
 from sortie.scheduler.clean_ups import finish
-from sortie.scheduler.decisions import Refresh, StartWorker
+from sortie.scheduler.decisions import Refresh
 from sortie.scheduler.events import IssuesRefreshed
 from sortie.scheduler.gate_view import View, view_of
-from sortie.scheduler.gates import (
-    FITNESS,
-    ROOM,
-    SHARED,
-    closed,
-    first_closed,
-    free_host,
-    spent_text,
-)
+from sortie.scheduler.gates import FITNESS, ROOM, SHARED, closed, first_closed, spent_text
 from sortie.scheduler.holds import hold_for_budget, hold_for_stages
-from sortie.scheduler.stages import begin_stage, goes_in_circles, previous_stage
+from sortie.scheduler.host_gate import free_host
+from sortie.scheduler.run_start import start_run
+from sortie.scheduler.stages import goes_in_circles
 from sortie.scheduler.state import SchedulerState
 from sortie.scheduler.timing import UNANSWERED_PAUSE, order_key
+from sortie.scheduler.waits import set_reason
 
 
 def note_candidates(state: SchedulerState, issues: tuple[Issue, ...]) -> None:
@@ -79,7 +69,7 @@ def dispatch(state: SchedulerState, now: float) -> None:
             if waited is None:
                 unfit[issue.id] = verdict
             else:
-                state.set_reason(waited, verdict.reason or "")
+                set_reason(state, waited, verdict.reason or "")
             continue
         if state.over_budget(issue) or goes_in_circles(state, issue):
             spent.append((issue, waited))
@@ -94,7 +84,7 @@ def dispatch(state: SchedulerState, now: float) -> None:
         if room is not None and room.gate in SHARED:
             shut[group_of(state, issue)] = reason
         if waited is not None:
-            state.set_reason(waited, reason)
+            set_reason(state, waited, reason)
     state.candidates.set_aside(unfit)
     for issue, waited in spent:
         _hold_spent(state, issue, waited, now)
@@ -213,7 +203,7 @@ def _judge(state: SchedulerState, claim: Rechecking, issue: Issue, now: float) -
     spent = spent_text(state, issue) or goes_in_circles(state, issue)
     reason = unfit or spent or closed(ROOM, issue, view)
     if reason is None and host is not None:
-        _start(state, claim, issue, host, now)
+        start_run(state, claim, issue, host, now)
         return
     state.dispatch_needed = True  # the room that was kept for it may do for another
     if claim.waited is not None:
@@ -245,75 +235,6 @@ def _put_back_unread(state: SchedulerState, claim: Rechecking, error: str, now: 
         state.claims[claim.issue.id] = replace(
             claim.waited, due=False, again_at=again_at, reason=reason
         )
-
-
-def _start(state: SchedulerState, claim: Rechecking, issue: Issue, host: str, now: float) -> None:
-    run_id, waited = state.new_run_id(), claim.waited
-    streak = waited.streak if waited is not None else Streak()
-    begin_stage(state, issue)
-    state.keep_rule(issue)
-    policy, rule = state.policy_for(issue), state.rule_of(issue)
-    in_progress = policy.in_progress_state
-    moves = in_progress is not None and not same_state(in_progress, issue.state)
-    state.claims[issue.id] = Starting(
-        issue=issue,
-        run_id=run_id,
-        streak=streak,
-        host=host,
-        since=now,
-        rule=rule,
-        began_in=issue.state,
-        bound_for=in_progress if moves else None,
-        last_request=claim.token,
-    )
-    state.limits.try_with(policy.account, run_id)
-    state.candidates.discard(issue.id)
-    if waited is not None:
-        state.out.append(rec.ForgetRetry(issue_id=issue.id))
-    state.out.append(
-        rec.RecordRun(
-            run_id=run_id, issue=issue, streak=streak, host=host, agent=policy.agent, rule=rule
-        )
-    )
-    state.out.append(
-        StartWorker(
-            run_id=run_id,
-            issue=issue,
-            streak=streak,
-            host=host,
-            rule=rule,
-            fetched_at=now,
-            resume=_resumable(state, issue, host),
-            delivery=_half_done(state, issue, host),
-            reaction=_reaction(state, issue),
-            previous=previous_stage(state, issue),
-        )
-    )
-
-
-def _resumable(state: SchedulerState, issue: Issue, host: str) -> AgentSession | None:
-    """Return the session that a run of the issue can go on with, if its directory is still the
-    issue's."""
-    session = state.agent_sessions.get(issue.id)
-    if session is None or (session.host, session.agent) != (host, state.policy_for(issue).agent):
-        return None
-    rule = state.rule_of(issue)
-    if session.rule != rule and not state.policy.goes_on_with_conversation(rule):
-        return None
-    known = {(workspace.host, workspace.path) for workspace in state.workspaces.of(issue.id)}
-    return session if (host, session.workspace) in known else None
-
-
-def _half_done(state: SchedulerState, issue: Issue, host: str) -> Delivery | None:
-    """Return the delivery that a run of the issue goes on with, if it was begun on its host."""
-    delivery = state.deliveries.get(issue.id)
-    return delivery if delivery is not None and delivery.host == host else None
-
-
-def _reaction(state: SchedulerState, issue: Issue) -> Reaction | None:
-    """Return what a run of the issue is to answer."""
-    watched = state.watches.get(issue.id)
-    return None if watched is None else watched.watch.reaction
 
 
 def put_back(state: SchedulerState, issue_id: IssueId) -> None:

@@ -14,6 +14,7 @@ from sortie.scheduler.clean_ups import finish
 from sortie.scheduler.decisions import RunErrand
 from sortie.scheduler.holds import end_hold, hold
 from sortie.scheduler.state import SchedulerState
+from sortie.scheduler.waits import end_wait
 from sortie.scheduler.watch_records import forget_watch, is_expired, look_backoff, record_watch
 from sortie.scheduler.watch_table import Watched
 
@@ -86,7 +87,7 @@ def _issue_moved(state: SchedulerState, watched: Watched, errand: IssueMove, now
         case Held():
             end_hold(state, claim, f"it was moved to {errand.state}")
         case Waiting() | HandingOff(token=None):
-            state.end_wait(claim, f"it was moved to {errand.state}")
+            end_wait(state, claim, f"it was moved to {errand.state}")
         case None:
             pass
         case _:

@@ -42,6 +42,7 @@ from sortie.scheduler.timing import (
     held_at_once,
     trigger_of,
 )
+from sortie.scheduler.waits import hand_off, try_handoff, wait_for_run
 from sortie.scheduler.watching import delivered
 
 HOLD_WORDS_LIMIT = 1000
@@ -157,20 +158,20 @@ def _follow(state: SchedulerState, claim: Worked, report: RunReport, now: float)
         case Stopped() if isinstance(claim, Stopping) and claim.reason is StopReason.BUDGET:
             _follow_budget(state, claim, now)
         case Stopped():
-            state.wait(issue, claim.streak, Trigger.INTERRUPTED, now, delay=0.0)
+            wait_for_run(state, issue, claim.streak, Trigger.INTERRUPTED, now, delay=0.0)
         case Failed(occupied=True):
             delay = min(OCCUPIED_DELAY, policy.max_retry_backoff)
-            state.wait(issue, claim.streak, Trigger.ERROR, now, delay=delay)
+            wait_for_run(state, issue, claim.streak, Trigger.ERROR, now, delay=delay)
         case Failed(shortage=True):
             state.uncount_session(issue.id, claim.turns)
-            state.wait(issue, claim.streak, Trigger.ERROR, now, delay=SHORTAGE_DELAY)
+            wait_for_run(state, issue, claim.streak, Trigger.ERROR, now, delay=SHORTAGE_DELAY)
         case Failed() if claim.host != LOCAL and _is_the_hosts(report.end):
             _follow_host(state, claim, report.end, now)
         case Failed(adrift=True) if not claim.streak.interruptions:
             _follow_cut(state, claim, report.end, now)
         case Failed() if is_usage_limit(report.end):
             state.uncount_session(issue.id, claim.turns)
-            state.wait(issue, claim.streak, Trigger.USAGE_LIMIT, now, delay=0.0)
+            wait_for_run(state, issue, claim.streak, Trigger.USAGE_LIMIT, now, delay=0.0)
         case Failed(kind=kind, message=message) if why := held_at_once(kind):
             hold(state, issue, why, message, now)
         case Finished(finish=Finish.BLOCKED):
@@ -179,11 +180,11 @@ def _follow(state: SchedulerState, claim: Worked, report: RunReport, now: float)
         case Finished(finish=Finish.TURNS_USED | Finish.DONE | Finish.REVIEW) if (
             policy.handoff_state
         ):
-            state.hand_off(issue, claim.streak, now, tries=0, delay=0.0)
+            hand_off(state, issue, claim.streak, now, tries=0, delay=0.0)
             handing = state.claims[issue.id]
             assert isinstance(handing, HandingOff)
             if not state.draining and now >= state.tracker_paused_until:
-                state.try_handoff(handing)
+                try_handoff(state, handing)
         case Finished(finish=Finish.DONE | Finish.REVIEW as finish):
             says = "says it is done" if finish is Finish.DONE else "asks for a review"
             detail = f"the agent {says}, and no handoff state is configured"
@@ -196,12 +197,12 @@ def _follow(state: SchedulerState, claim: Worked, report: RunReport, now: float)
             delay = backoff(streak.failures, policy)
             if report.end.adrift:
                 delay = max(delay, adrift_delay(policy))
-            state.wait(issue, streak, trigger_of(status), now, delay=delay)
+            wait_for_run(state, issue, streak, trigger_of(status), now, delay=delay)
         case Finished():
             changed = not same_state(claim.began_in, issue.state)
             streak = after_continuation(claim.streak, state_changed=changed)
             delay = continuation_delay(streak, policy)
-            state.wait(issue, streak, Trigger.CONTINUATION, now, delay=delay)
+            wait_for_run(state, issue, streak, Trigger.CONTINUATION, now, delay=delay)
 
 
 def _in_its_words(sentence: str, report: RunReport) -> str:
@@ -216,7 +217,7 @@ def _follow_budget(state: SchedulerState, claim: Stopping, now: float) -> None:
     if state.over_budget(claim.issue):
         hold_for_budget(state, claim.issue, now)
     else:
-        state.wait(claim.issue, claim.streak, Trigger.INTERRUPTED, now, delay=0.0)
+        wait_for_run(state, claim.issue, claim.streak, Trigger.INTERRUPTED, now, delay=0.0)
 
 
 def is_usage_limit(end: RunEnd) -> bool:
@@ -242,7 +243,7 @@ def _follow_host(state: SchedulerState, claim: Worked, end: Failed, now: float) 
     if lacks_agent and state.hosts.all_lack_agent(policy.hosts, policy.account):
         hold(state, claim.issue, HoldReason.AGENT_NOT_FOUND, end.message, now)
     else:
-        state.wait(claim.issue, claim.streak, Trigger.ERROR, now, delay=0.0)
+        wait_for_run(state, claim.issue, claim.streak, Trigger.ERROR, now, delay=0.0)
 
 
 def _follow_cut(state: SchedulerState, claim: Worked, end: Failed, now: float) -> None:
@@ -256,4 +257,4 @@ def _follow_cut(state: SchedulerState, claim: Worked, end: Failed, now: float) -
     state.uncount_session(claim.issue.id, claim.turns)
     delay = max(delay, adrift_delay(policy))
     pause_host(state, claim.host, end.message, now)
-    state.wait(claim.issue, streak, Trigger.INTERRUPTED, now, delay=delay)
+    wait_for_run(state, claim.issue, streak, Trigger.INTERRUPTED, now, delay=delay)

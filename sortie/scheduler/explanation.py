@@ -22,7 +22,8 @@ from sortie.scheduler.claims import (
     Waiting,
 )
 from sortie.scheduler.dispatch import queue
-from sortie.scheduler.gates import FITNESS, HOST_SLOT, USAGE_LIMIT, eligible_hosts, explain
+from sortie.scheduler.gates import FITNESS, HOST_SLOT, USAGE_LIMIT, explain
+from sortie.scheduler.host_gate import eligible_hosts
 from sortie.scheduler.rule_choice import passed_over
 from sortie.scheduler.snapshot import SOON
 from sortie.scheduler.state import SchedulerState

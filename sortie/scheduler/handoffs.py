@@ -21,6 +21,7 @@ from sortie.scheduler.timing import (
     STOPPED,
     backoff,
 )
+from sortie.scheduler.waits import hand_off
 
 _HANDOFF_HOPELESS = frozenset({TrackerErrorKind.NOT_FOUND, TrackerErrorKind.PERMISSION})
 
@@ -75,7 +76,7 @@ def handoff_answered(state: SchedulerState, event: TransitionAnswered, now: floa
         refusals = claim.refusals + 1
         rest = state.tracker_paused_until - now
         delay = rest if rest > 0 else backoff(refusals, state.policy_for(issue))
-        state.hand_off(issue, claim.streak, now, tries=claim.tries, delay=delay)
+        hand_off(state, issue, claim.streak, now, tries=claim.tries, delay=delay)
         waiting = state.claims[issue.id]
         assert isinstance(waiting, HandingOff)
         state.claims[issue.id] = replace(waiting, refusals=refusals, refusal=event.error)
@@ -84,7 +85,7 @@ def handoff_answered(state: SchedulerState, event: TransitionAnswered, now: floa
         _hold_unmoved(state, issue, event.error, now)
     else:
         delay = backoff(tries, state.policy_for(issue))
-        state.hand_off(issue, claim.streak, now, tries=tries, delay=delay)
+        hand_off(state, issue, claim.streak, now, tries=tries, delay=delay)
 
 
 def _hold_unmoved(state: SchedulerState, issue: Issue, error: str, now: float) -> None:
@@ -98,4 +99,4 @@ def _reopened(state: SchedulerState, now: float) -> None:
     for issue_id in list(state.claims.handoffs):
         claim = state.claims[issue_id]
         if isinstance(claim, HandingOff) and claim.refusals:
-            state.hand_off(claim.issue, claim.streak, now, tries=claim.tries, delay=0.0)
+            hand_off(state, claim.issue, claim.streak, now, tries=claim.tries, delay=0.0)

@@ -26,6 +26,7 @@ from sortie.scheduler.holds import end_hold, hold
 from sortie.scheduler.merging import merge_if_ready, merge_is_wanted, without_merge
 from sortie.scheduler.reactions import Causes, call_for, causes_of, commands_in, rerun_key
 from sortie.scheduler.state import SchedulerState
+from sortie.scheduler.waits import wait_for_run
 from sortie.scheduler.watch_records import forgiven, reaction_ended, record_watch
 from sortie.scheduler.watch_table import Watched
 
@@ -52,7 +53,7 @@ def obey(state: SchedulerState, watched: Watched, found: PullRequestState, now: 
             if isinstance(claim, Held):
                 end_hold(state, claim, f"{command.note.author} asked for a retry")
                 if watch.reaction is not None:  # the run that was held goes on
-                    state.wait(watched.issue, Streak(), Trigger.REACTION, now, delay=0.0)
+                    wait_for_run(state, watched.issue, Streak(), Trigger.REACTION, now, delay=0.0)
         record_watch(state, watched, replace(watch, causes=causes[-CAUSES_KEPT:]))
         if command.word == "stop":
             stop(state, watched.issue.id, now)
@@ -171,7 +172,7 @@ def _begin(state: SchedulerState, watched: Watched, reaction: Reaction, now: flo
             head=reaction.head,
         )
     )
-    state.wait(watched.issue, Streak(), Trigger.REACTION, now, delay=0.0)
+    wait_for_run(state, watched.issue, Streak(), Trigger.REACTION, now, delay=0.0)
     watched.waits_for = _busy_with(None, watched.watch)
 
 

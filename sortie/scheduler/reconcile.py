@@ -32,6 +32,7 @@ from sortie.scheduler.timing import (
     WORKSPACE_CHECK_INTERVAL,
     hold_ended_by,
 )
+from sortie.scheduler.waits import end_wait
 
 
 def reconcile(state: SchedulerState, now: float) -> None:
@@ -141,7 +142,7 @@ def _missed(state: SchedulerState, claim: Claim, now: float) -> None:
             fresh = replace(claim, missing_since=None)
             _depart(state, fresh, StopReason.MISSING, reason, now)
         case Waiting() | HandingOff(token=None):
-            state.end_wait(claim, reason)
+            end_wait(state, claim, reason)
         case Held():
             end_hold(state, claim, reason)
         case Cleaning(busy=False):
@@ -168,7 +169,7 @@ def _update_parked(state: SchedulerState, claim: Claim, issue: Issue) -> None:
     match claim:
         case HandingOff(token=None):
             if not same_state(claim.issue.state, issue.state):
-                state.end_wait(claim, f"it was moved to {issue.state}")
+                end_wait(state, claim, f"it was moved to {issue.state}")
                 _after_release(state, issue)
         case Held():
             _update_hold(state, claim, issue)
@@ -222,7 +223,7 @@ def _depart(
 
 def _update_wait(state: SchedulerState, claim: Waiting, issue: Issue) -> None:
     if not state.is_active(issue):
-        state.end_wait(claim, f"it was moved to {issue.state}")
+        end_wait(state, claim, f"it was moved to {issue.state}")
         _after_release(state, issue)
         return
     streak = claim.streak

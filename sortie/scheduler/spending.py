@@ -9,6 +9,7 @@ from sortie.scheduler import records as rec
 from sortie.scheduler.budgets import OF_DAY, OF_ISSUE, Used
 from sortie.scheduler.claims import Running, Starting
 from sortie.scheduler.state import SchedulerState
+from sortie.scheduler.waits import set_reason
 
 
 def agent_used(state: SchedulerState, event: ev.SpendingReported, now: float) -> None:
@@ -43,7 +44,7 @@ def begin_day(state: SchedulerState, event: ev.DayBegan, now: float) -> None:
         return
     state.out.extend(state.ledger.record_all(now))
     for _, waiting in state.claims.due_in_order():
-        state.set_reason(waiting, "")
+        set_reason(state, waiting, "")
     state.day = event.day
     state.ledger.today = event.spent
     state.out.append(rec.RecordDay(day=event.day))

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from msgspec.structs import replace
-
 from sortie import facts
 from sortie.model import (
     NOTHING,
@@ -20,9 +18,6 @@ from sortie.model import (
     Issue,
     IssueId,
     StopReason,
-    Streak,
-    Trigger,
-    WaitKind,
 )
 from sortie.model.stages import PassedStage
 from sortie.model.watches import Watch
@@ -32,20 +27,18 @@ from sortie.scheduler.candidates import Candidate, CandidateQueue
 from sortie.scheduler.claim_table import ClaimTable
 from sortie.scheduler.claims import (
     Departure,
-    HandingOff,
     Running,
     Starting,
     Stopping,
-    Waiting,
     Worked,
 )
-from sortie.scheduler.decisions import Decision, HandOff, StopWorker
+from sortie.scheduler.decisions import Decision, StopWorker
 from sortie.scheduler.grants import SlotGrant
 from sortie.scheduler.hosts import Hosts
 from sortie.scheduler.identifiers import RunIds
 from sortie.scheduler.policy import Policy
 from sortie.scheduler.rule_choice import decides, stands
-from sortie.scheduler.timing import NO_SLOT, order_key
+from sortie.scheduler.timing import order_key
 from sortie.scheduler.usage_limits import UsageLimit, UsageLimits, agent_of
 from sortie.scheduler.watch_table import Watched, WatchTable
 from sortie.scheduler.workspace_index import WorkspaceIndex
@@ -266,69 +259,6 @@ class SchedulerState:
         allowed = self.policy_for(issue).per_issue
         return allowed.reached(self.ledger.of_issue(issue.id), OF_ISSUE)
 
-    def wait(
-        self,
-        issue: Issue,
-        streak: Streak,
-        trigger: Trigger,
-        now: float,
-        *,
-        delay: float,
-    ) -> None:
-        """Plan the issue's next run."""
-        kind = WaitKind.CONTINUATION if trigger is Trigger.CONTINUATION else WaitKind.RETRY
-        self.claims[issue.id] = Waiting(
-            issue=issue,
-            kind=kind,
-            trigger=trigger,
-            streak=streak,
-            due_at=now + delay,
-            last_request=self.last_request,
-        )
-        self.out.append(
-            rec.RecordRetry(issue=issue, kind=kind, trigger=trigger, streak=streak, delay=delay)
-        )
-        self.dispatch_needed = True
-
-    def end_wait(self, claim: Waiting | HandingOff, reason: str) -> None:
-        """End an issue's wait without a run."""
-        self.release(claim.issue.id)
-        self.out.append(rec.ForgetRetry(issue_id=claim.issue.id))
-        self.out.append(facts.WaitEnded(issue=claim.issue, reason=reason))
-
-    def hand_off(
-        self, issue: Issue, streak: Streak, now: float, *, tries: int, delay: float
-    ) -> None:
-        """Plan to move an issue to the handoff state, at once where ``delay`` is 0."""
-        self.claims[issue.id] = HandingOff(
-            issue=issue,
-            streak=streak,
-            tries=tries,
-            token=None,
-            due_at=now + delay,
-            last_request=self.last_request,
-        )
-        self.out.append(
-            rec.RecordRetry(
-                issue=issue,
-                kind=WaitKind.HANDOFF,
-                trigger=Trigger.HANDOFF,
-                streak=streak,
-                delay=delay,
-                tries=tries,
-            )
-        )
-
-    def try_handoff(self, claim: HandingOff) -> None:
-        """Ask for the handoff that is due."""
-        state = self.policy_for(claim.issue).handoff_state
-        if state is None:
-            self.end_wait(claim, "no handoff state is configured any more")
-            return
-        token = self.next_request()
-        self.claims[claim.issue.id] = replace(claim, token=token)
-        self.out.append(HandOff(token, claim.issue, state))
-
     def stop(self, claim: Starting | Running, reason: StopReason) -> None:
         """Stop a run."""
         self.claims[claim.issue.id] = Stopping(
@@ -350,8 +280,3 @@ class SchedulerState:
         why = departure.sentence
         self.out.append(facts.IssueReconciled(action="stop", issue=claim.issue, reason=why))
         self.stop(claim, departure.reason)
-
-    def set_reason(self, claim: Waiting, reason: str = NO_SLOT) -> None:
-        """Set the reason for which a due wait goes on waiting."""
-        if claim.reason != reason:
-            self.claims[claim.issue.id] = replace(claim, reason=reason)

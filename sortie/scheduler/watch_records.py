@@ -10,6 +10,7 @@ from sortie.model.watches import REFUSED, Errand, LabelChange, Reaction, Watch
 from sortie.scheduler import records as rec
 from sortie.scheduler.claims import Waiting
 from sortie.scheduler.state import SchedulerState
+from sortie.scheduler.waits import end_wait
 from sortie.scheduler.watch_table import Watched
 
 DAY = 86_400.0
@@ -120,7 +121,7 @@ def end_watch(
         reaction_ended(state, watched, watch.reaction, "dropped")
         claim = state.claims.find(watched.issue.id)
         if isinstance(claim, Waiting):
-            state.end_wait(claim, reason)
+            end_wait(state, claim, reason)
     if watch.over is None:
         state.out.append(
             facts.WatchEnded(

@@ -25,7 +25,8 @@ from sortie.scheduler.claims import Claim, Held, Rechecking, Running, Starting, 
 from sortie.scheduler.dispatch import dispatch, queue
 from sortie.scheduler.explanation import Explanation, explain_issue
 from sortie.scheduler.gate_view import view_of
-from sortie.scheduler.gates import FITNESS, ROOM, closed, free_host
+from sortie.scheduler.gates import FITNESS, ROOM, closed
+from sortie.scheduler.host_gate import free_host
 from sortie.scheduler.identifiers import RunIds
 from sortie.scheduler.state import SchedulerState
 from tests.scheduler.derivation import assert_derived
