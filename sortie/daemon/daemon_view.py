@@ -7,12 +7,11 @@ from collections.abc import Callable, Sequence, Set
 from contextlib import suppress
 from dataclasses import replace
 from heapq import nsmallest
-from typing import TypeVar
 
 import trio
 from msgspec import Struct, field
 
-from sortie.daemon import issue_views
+from sortie.daemon import issue_view, issue_views
 from sortie.daemon import state_view as views
 from sortie.daemon.last_failures import LastFailures
 from sortie.daemon.recent_activity import RecentActivity
@@ -32,13 +31,10 @@ from sortie.web.deliveries import DeliveryView, delivery_view
 from sortie.web.health import Health
 from sortie.web.issue import (
     ExplanationView,
-    HeldView,
     IssueView,
-    RunningView,
-    WaitingView,
     WorkspaceView,
 )
-from sortie.web.runs import RunView, past_detail, past_standing, run_view
+from sortie.web.runs import RunView, run_view
 from sortie.web.source import CommandAnswer, CommandStatus, TranscriptSource
 from sortie.web.state import Counts, StateView, WorkflowView
 
@@ -46,8 +42,6 @@ ISSUE_RUNS = 20
 """How many runs of an issue are shown with it."""
 
 _COMMAND_STATUSES: dict[str, CommandStatus] = {"done": 200, "unknown": 404, "conflict": 409}
-
-_Row = TypeVar("_Row", RunningView, WaitingView, HeldView)
 
 
 class DaemonView(Struct, frozen=True, kw_only=True):
@@ -263,47 +257,7 @@ class DaemonView(Struct, frozen=True, kw_only=True):
         identifier = issue if isinstance(found, str) else found.issue_identifier
         runs = await self.history(issue=identifier, limit=ISSUE_RUNS, before=None)
         if not isinstance(found, str):
-            return _issue_in_hand(found, self.state(), runs)
+            return issue_view.in_hand(found, self.state(), runs)
         if not runs:
             return found
-        last = runs[0]
-        return IssueView(
-            issue_id=last.issue_id,
-            issue_identifier=issue,
-            title=last.title,
-            state=last.state,
-            standing=past_standing(last),
-            detail=past_detail(last),
-            since=None,
-            running=None,
-            waiting=None,
-            held=None,
-            last_failure=None,
-            runs=tuple(runs),
-            workspace=self.workspace(IssueId(last.issue_id)),
-            description=last.description,
-        )
-
-
-def _issue_in_hand(found: ExplanationView, state: StateView, runs: Sequence[RunView]) -> IssueView:
-    return IssueView(
-        issue_id=found.issue_id,
-        issue_identifier=found.issue_identifier,
-        title=found.title,
-        state=found.state,
-        standing=found.standing,
-        detail=found.detail,
-        since=found.since,
-        running=_row(state.running, found.issue_id),
-        waiting=_row(state.waiting, found.issue_id),
-        held=_row(state.held, found.issue_id),
-        last_failure=found.last_failure,
-        runs=tuple(runs),
-        workspace=found.workspace,
-        description=found.description,
-        watch=found.watch,
-    )
-
-
-def _row(rows: Sequence[_Row], issue_id: str) -> _Row | None:
-    return next((row for row in rows if row.issue_id == issue_id), None)
+        return issue_view.past(issue, runs, self.workspace(IssueId(runs[0].issue_id)))

@@ -15,9 +15,10 @@ from sortie.config.messages import nearest
 from sortie.documents import Place, Text
 from sortie.model import Problem
 from sortie.workflow.go_templates import go_actions
-from sortie.workflow.prompts import PROMPT_VARIABLES, VARIABLE_FIELDS, Prompt
+from sortie.workflow.prompts import Prompt
 from sortie.workflow.render_budget import RENDER_SECONDS
 from sortie.workflow.sandbox import PromptEnvironment
+from sortie.workflow.variables import PROMPT_VARIABLES, VARIABLE_FIELDS
 
 _GO_ACTIONS = 100  # as many are reported; a person needs no more to see the point
 

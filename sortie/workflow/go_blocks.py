@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from sortie.workflow.go_expressions import REACTIONS, GoScope, expression
 from sortie.workflow.go_functions import Expression, GoKind, NotGo
-from sortie.workflow.prompts import PROMPT_VARIABLES, VARIABLE_FIELDS
+from sortie.workflow.variables import PROMPT_VARIABLES, VARIABLE_FIELDS
 
 _SET = re.compile(r"\$(\w+)\s*(:?=)\s*(.+)", re.DOTALL)
 _RANGE = re.compile(r"(?:\$(\w+)\s*(?:,\s*\$(\w+)\s*)?:=\s*)?(.+)", re.DOTALL)

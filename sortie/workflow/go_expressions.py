@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct, field
 
 from sortie.workflow.go_functions import Expression, GoKind, Level, NotGo, called, is_known
-from sortie.workflow.prompts import PROMPT_VARIABLES, VARIABLE_FIELDS
+from sortie.workflow.variables import PROMPT_VARIABLES, VARIABLE_FIELDS
 
 _TOKEN = re.compile(
     r"""(?P<space>\s+)

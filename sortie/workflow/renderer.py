@@ -19,10 +19,11 @@ from sortie.resources import patiently, run_in_thread, shortage_behind
 from sortie.resources.alarm import Alarm
 from sortie.workflow.compiler import CRASHES, compile_prompt
 from sortie.workflow.fences import Fence
-from sortie.workflow.prompts import CONTINUATION_PROMPT, Prompt, PromptContext, variables_of
+from sortie.workflow.prompts import CONTINUATION_PROMPT, Prompt, PromptContext
 from sortie.workflow.render_budget import RENDER_SECONDS, TOO_LONG, TOO_MUCH, Exhausted
 from sortie.workflow.sandbox import PromptEnvironment
 from sortie.workflow.value_sizes import PROMPT_LIMIT
+from sortie.workflow.variables import variables_of
 
 # A template's own mistakes raise what its Python would: 1 / 0, none + 1, a missing key.
 _MISTAKES = (

@@ -31,9 +31,10 @@ from sortie.workflow.bounded_filters import (
     json_dumps,
 )
 from sortie.workflow.fences import Fence
-from sortie.workflow.prompts import PROMPT_VARIABLES, Fields, Prompt
+from sortie.workflow.prompts import Prompt
 from sortie.workflow.render_budget import ELEMENT, Exhausted, RenderBudget
 from sortie.workflow.value_sizes import METHODS, percent_size, text_size
+from sortie.workflow.variables import PROMPT_VARIABLES, Fields
 
 _LARGEST_BITS = 10_000
 _METHODS_LEFT_OUT = frozenset({"encode", "format_map", "from_bytes", "to_bytes", "translate"})

@@ -31,7 +31,7 @@ from sortie.config.settings import Rule, Settings, TrackerSettings, WorkspaceSet
 from sortie.config.values import Frozen
 from sortie.config.worker import WorkerSettings
 from sortie.trackers.file import FileSettings
-from sortie.workflow.prompts import PROMPT_VARIABLES, VARIABLE_FIELDS
+from sortie.workflow.variables import PROMPT_VARIABLES, VARIABLE_FIELDS
 from tests.docs.pages import built_in_schemas, page, section, table, word, words
 
 TEXT = page("workflow-reference.md")

@@ -14,8 +14,9 @@ from msgspec.structs import replace
 from sortie.model import TemplateError
 from sortie.workflow import render_budget
 from sortie.workflow.compiler import check_prompt
-from sortie.workflow.prompts import Prompt, variables_of
+from sortie.workflow.prompts import Prompt
 from sortie.workflow.renderer import render
+from sortie.workflow.variables import variables_of
 from tests.workflow.sample import ISSUE, context
 
 ISSUE_TEXT = "d" * (64 << 10)

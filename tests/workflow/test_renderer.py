@@ -20,10 +20,10 @@ from sortie.workflow.prompts import (
     CONTINUATION_PROMPT,
     Prompt,
     PromptContext,
-    variables_of,
     with_status_instructions,
 )
 from sortie.workflow.renderer import render
+from sortie.workflow.variables import variables_of
 from tests.resources.scarcity import ThreadLimit
 from tests.workflow.sample import ISSUE, context
 
