@@ -16,6 +16,7 @@ _NEEDED = {
     r"\bsystemd-analyze\b": "apt: systemd",
     r"\bprogram ip\b": "apt: iproute2",
     r"\bpodman\b": "apt: podman runc",
+    r"\bno docker": "apt: docker.io",
     r"\b(?P<tool>bubblewrap|curl|git) is not\b": "apt: {tool}",
     r"\bflock\b|\bprlimit\b|\bsetpriv\b": "apt: util-linux",
     r"^no (?P<shell>ash|busybox|csh|dash|fish|ksh|mksh|tcsh|yash|zsh)$": "apt: {shell}",

@@ -10,13 +10,25 @@ import trio
 from sortie.transports.walls.container_engine import ContainerEngine
 from tests.e2e.conftest import Start
 from tests.e2e.place import PATIENCE, Place
-from tests.transports.containers import IMAGE, engine_environ, requires_containers, seen_by_tests
+from tests.transports.containers import (
+    ENGINES,
+    IMAGE,
+    engine_environ,
+    require_engine,
+    seen_by_tests,
+)
 
-pytestmark = [requires_containers, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
+
+
+@pytest.fixture(params=ENGINES)
+def engine(request: pytest.FixtureRequest) -> str:
+    """Give the name of each engine that can be had."""
+    return require_engine(request.param)
 
 
 @pytest.fixture
-def place(place: Place) -> Place:
+def place(place: Place, engine: str) -> Place:
     """A place whose agents run in containers without a network."""
     place.agents_log.touch()
     place.write_workflow(
@@ -24,7 +36,7 @@ def place(place: Place) -> Place:
         sandbox={
             "kind": "container",
             "image": IMAGE,
-            "engine": "podman",
+            "engine": engine,
             "network": "none",
             "read": list(seen_by_tests()),
             "write": [str(place.agents_log)],
@@ -33,20 +45,22 @@ def place(place: Place) -> Place:
     return place
 
 
-async def containers_of(name: str) -> list[str]:
+async def containers_of(name: str, engine: str) -> list[str]:
     """Return the containers that there are of this name."""
-    engine = await ContainerEngine.find("podman", engine_environ())
-    return [name] if await engine.try_("inspect", name) else []
+    asked = await ContainerEngine.find(engine, engine_environ(engine))
+    return [name] if await asked.try_("inspect", name) else []
 
 
-async def test_a_run_has_a_container_and_leaves_none(place: Place, start: Start) -> None:
+async def test_a_run_has_a_container_and_leaves_none(
+    place: Place, start: Start, engine: str
+) -> None:
     """What image it was stands in the log and in the transcript."""
     place.add_issue("A")
 
-    async with start("--exit-when-idle", **engine_environ()) as daemon:
+    async with start("--exit-when-idle", **engine_environ(engine)) as daemon:
         began = await daemon.line("container.started", issue="A")
         await daemon.line("run.finished", issue="A", status="succeeded")
-        left = await containers_of(began["container"])
+        left = await containers_of(began["container"], engine)
     told = await place.sortie("logs", "A")
 
     assert began["image"] == IMAGE
@@ -55,22 +69,22 @@ async def test_a_run_has_a_container_and_leaves_none(place: Place, start: Start)
 
 
 @pytest.mark.full
-async def test_a_killed_daemon_leaves_no_container(place: Place, start: Start) -> None:
+async def test_a_killed_daemon_leaves_no_container(place: Place, start: Start, engine: str) -> None:
     """It ends by itself, and the issue runs again in another."""
     place.add_issue("A", "hang=1")
-    async with start(**engine_environ()) as daemon:
+    async with start(**engine_environ(engine)) as daemon:
         former = (await daemon.line("container.started", issue="A"))["container"]
         await daemon.line("turn.started", issue="A")
         daemon.process.kill()
         await daemon.process.wait()
     with trio.fail_after(PATIENCE):
-        while await containers_of(former):
+        while await containers_of(former, engine):
             await trio.sleep(0.1)
 
     place.add_issue("A")
-    async with start("--exit-when-idle", **engine_environ()) as daemon:
+    async with start("--exit-when-idle", **engine_environ(engine)) as daemon:
         began = await daemon.line("container.started", issue="A")
         await daemon.line("run.finished", issue="A", status="succeeded")
 
     assert began["container"] != former
-    assert await containers_of(began["container"]) == []
+    assert await containers_of(began["container"], engine) == []

@@ -6,12 +6,15 @@ of the tests, is mounted into it.
 
 from __future__ import annotations
 
+import atexit
 import io
 import os
 import shutil
 import subprocess
 import sys
 import tarfile
+import tempfile
+import time
 import uuid
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -33,16 +36,23 @@ from sortie.transports.walls.container_transport import (
 from sortie.transports.walls.run_network import RunNetwork
 
 IMAGE = "localhost/sortie-test-empty"
+PODMAN, DOCKER = "podman", "docker"
 DAEMON = uuid.uuid4().hex[:16]
 _PROJECT = Path(__file__).parents[2]
 _LINKED = ("bin", "lib", "lib64", "sbin")
 _BOUND = 300.0
 
+_DAEMON = "SORTIE_TEST_DOCKER_HOST"
+"""Tells programs of the tests which docker daemon theirs is."""
+
 
 @cache
-def engine_environ() -> Mapping[str, str]:
-    """Return the environment for podman: crun cannot start on every mixture of cgroups, so runc is
-    used where it is installed."""
+def engine_environ(engine: str = PODMAN) -> Mapping[str, str]:
+    """Return the environment for an engine: podman's crun cannot start on every mixture of cgroups,
+    so runc is used where it is installed, and docker has a daemon of these tests."""
+    if engine == DOCKER:
+        address = os.environ.get(_DAEMON) or _docker_daemon()
+        return {**os.environ, "DOCKER_HOST": address, _DAEMON: address}
     environ = dict(os.environ)
     if shutil.which("runc") and "CONTAINERS_CONF" not in environ:
         place = Path(os.environ.get("TMPDIR", "/tmp")) / f"sortie-test-containers-{os.geteuid()}"
@@ -51,6 +61,42 @@ def engine_environ() -> Mapping[str, str]:
         conf.write_text('[engine]\nruntime = "runc"\ncgroup_manager = "cgroupfs"\n')
         environ["CONTAINERS_CONF"] = str(conf)
     return environ
+
+
+@cache
+def _docker_daemon() -> str:
+    """Start a docker daemon that ends with this process; return its address.
+
+    It makes no network and touches no rule of the firewall. Raises OSError where it does not come
+    up.
+    """
+    place = Path(tempfile.mkdtemp(prefix="sortie-test-docker-"))
+    address = f"unix://{place}/socket"
+    arguments = [f"--{name}={place}/{name}" for name in ("data-root", "exec-root", "pidfile")]
+    with (place / "log").open("wb") as log:
+        daemon = subprocess.Popen(
+            [
+                *("setpriv", "--pdeathsig", "TERM", "dockerd", "--host", address, *arguments),
+                *("--storage-driver=vfs", "--bridge=none", "--iptables=false"),
+            ],
+            stdout=log,
+            stderr=log,
+        )
+    atexit.register(_end_docker, daemon, place)
+    until = time.monotonic() + _BOUND
+    environ = {**os.environ, "DOCKER_HOST": address}
+    while daemon.poll() is None and time.monotonic() < until:
+        asked = subprocess.run(["docker", "info"], env=environ, capture_output=True, check=False)
+        if asked.returncode == 0 and b"Server Version" in asked.stdout:
+            return address
+        time.sleep(0.1)
+    raise OSError(_last_line((place / "log").read_bytes()))
+
+
+def _end_docker(daemon: subprocess.Popen[bytes], place: Path) -> None:
+    daemon.terminate()
+    daemon.wait(_BOUND)
+    shutil.rmtree(place, ignore_errors=True)
 
 
 def _archive() -> bytes:
@@ -69,27 +115,33 @@ def _archive() -> bytes:
 
 
 @cache
-def why_no_containers() -> str:
-    """Return why no container can be started here, empty where one can."""
+def why_no_containers(engine: str = PODMAN) -> str:
+    """Return why an engine can start no container here, empty where it can."""
     if sys.platform != "linux":
         return "containers are entered on Linux only"
-    if shutil.which("podman") is None:
-        return "there is no podman"
+    for program in (engine, *(("dockerd", "setpriv") if engine == DOCKER else ())):
+        if shutil.which(program) is None:
+            return f"there is no {program}"
+    if engine == DOCKER and os.geteuid() != 0:
+        return "a docker daemon needs root"
     if not all(os.path.islink(f"/{name}") for name in ("bin", "lib")):
         return "this system has no merged /usr to mount into a container"
-    made = _podman("import", "-", IMAGE, content=_archive())
+    try:
+        made = _ask(engine, "import", "-", IMAGE, content=_archive())
+    except OSError as error:
+        return f"{engine} does not come up: {error}"
     if made.returncode != 0:
-        return f"podman makes no image: {_last_line(made.stderr)}"
+        return f"{engine} makes no image: {_last_line(made.stderr)}"
     trial = ["run", "--rm", *LOW_LIMITS, "--network", "none", "--cap-drop", "all"]
-    ran = _podman(*trial, "--volume", "/usr:/usr:ro", IMAGE, "true")
-    return "" if ran.returncode == 0 else f"podman starts nothing: {_last_line(ran.stderr)}"
+    ran = _ask(engine, *trial, "--volume", "/usr:/usr:ro", IMAGE, "true")
+    return "" if ran.returncode == 0 else f"{engine} starts nothing: {_last_line(ran.stderr)}"
 
 
-def _podman(*arguments: str, content: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+def _ask(engine: str, *arguments: str, content: bytes = b"") -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
-        ["podman", *arguments],
+        [engine, *arguments],
         input=content,
-        env=engine_environ(),
+        env=engine_environ(engine),
         capture_output=True,
         check=False,
         timeout=_BOUND,
@@ -104,6 +156,18 @@ requires_containers = pytest.mark.skipif(
     bool(why_no_containers()), reason=f"containers cannot be had: {why_no_containers()}"
 )
 
+ENGINES = (
+    pytest.param(PODMAN, marks=requires_containers),
+    pytest.param(DOCKER, marks=pytest.mark.full),
+)
+
+
+def require_engine(engine: str) -> str:
+    """Return an engine, and skip a test where it works not."""
+    if why := why_no_containers(engine):
+        pytest.skip(f"containers cannot be had: {why}")
+    return engine
+
 
 def seen_by_tests() -> list[str]:
     """Return what programs of the tests need to see: the system, the interpreter, the tests."""
@@ -113,7 +177,7 @@ def seen_by_tests() -> list[str]:
 
 def choice(**given: Any) -> ContainerChoice:
     """Return containers of the tests."""
-    plain = {"image": IMAGE, "daemon": DAEMON, "engine": "podman", "read": tuple(seen_by_tests())}
+    plain = {"image": IMAGE, "daemon": DAEMON, "engine": PODMAN, "read": tuple(seen_by_tests())}
     return ContainerChoice(**(plain | given))
 
 
@@ -134,6 +198,7 @@ async def container_transport(
     network: RunNetwork | None = None,
 ) -> AsyncIterator[OneContainer]:
     """Give a transport whose programs are in a container with a directory."""
-    transport = OneContainer(local, chosen or choice(), engine_environ(), network)
+    chosen = chosen or choice()
+    transport = OneContainer(local, chosen, engine_environ(chosen.engine or PODMAN), network)
     async with transport.around(RunId(str(uuid.uuid4())), workspace):
         yield transport

@@ -1,6 +1,6 @@
 """Holds a container of the tests open with a program in it, and says the container's name.
 
-Arguments: a directory, the word of a daemon, and a word for the program's arguments.
+Arguments: a directory, the word of a daemon, a word for the program's arguments, and the engine.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from tests.transports.endings import local_transport
 
 
 async def main(*words: str) -> None:
-    workspace, daemon, word = words
+    workspace, daemon, word, engine = words
     become_subreaper()
     waiting = f"sh -c 'sleep 1000; :' {word}"
     argv = ("sh", "-c", f"trap '' TERM; setsid {waiting} & {waiting} & echo begun; wait")
     command = Command(argv=argv, cwd=workspace, env={"PATH": os.environ["PATH"]})
     async with (
         local_transport("namespaces") as local,
-        container_transport(local, workspace, choice(daemon=daemon)) as transport,
+        container_transport(local, workspace, choice(daemon=daemon, engine=engine)) as transport,
         transport.process(command) as process,
     ):
         await anext(process.output())

@@ -27,19 +27,25 @@ from sortie.transports.walls.container_names import own_life
 from sortie.transports.walls.run_network import RunNetwork
 from tests.contract.transport.launching import everything
 from tests.transports.containers import (
+    ENGINES,
     OneContainer,
     choice,
     container_transport,
     engine_environ,
-    requires_containers,
+    require_engine,
     seen_by_tests,
 )
 from tests.transports.endings import local_transport
 from tests.transports.leftovers import bearers
 from tests.transports.mounts import requires_mounts
 
-pytestmark = requires_containers
 WAIT = 120.0
+
+
+@pytest.fixture(params=ENGINES)
+def engine(request: pytest.FixtureRequest) -> str:
+    """Give the name of each engine that can be had."""
+    return require_engine(request.param)
 
 
 @pytest.fixture
@@ -65,9 +71,12 @@ def place(tmp_path: Path) -> Place:
 
 
 @pytest.fixture
-async def container(local: LocalTransport, place: Place) -> AsyncIterator[OneContainer]:
+async def container(
+    local: LocalTransport, place: Place, engine: str
+) -> AsyncIterator[OneContainer]:
     """Give a container with the workspace, and no network."""
-    async with container_transport(local, str(place.workspace)) as transport:
+    chosen = choice(engine=engine)
+    async with container_transport(local, str(place.workspace), chosen) as transport:
         yield transport
 
 
@@ -201,12 +210,12 @@ async def test_a_program_is_looked_for_in_the_container(
     assert await container.resolve_program("sh", "/usr/bin") == "/usr/bin/sh"
 
 
-async def test_limits_hold(local: LocalTransport, place: Place) -> None:
+async def test_limits_hold(local: LocalTransport, place: Place, engine: str) -> None:
     """What takes more memory than the container has is killed, and so many tasks cannot be had."""
-    chosen = choice(memory=64 << 20, pids=20)
+    chosen = choice(engine=engine, memory=64 << 20, pids=20)
     if os.geteuid() != 0 and not os.path.exists("/sys/fs/cgroup/cgroup.controllers"):
         with pytest.raises(TransportError, match="limit no container"):
-            await OneContainer(local, chosen, engine_environ()).check()
+            await OneContainer(local, chosen, engine_environ(engine)).check()
         return
     async with container_transport(local, str(place.workspace), chosen) as container:
         memory, _ = await said(
@@ -220,13 +229,13 @@ async def test_limits_hold(local: LocalTransport, place: Place) -> None:
     assert "BlockingIOError" in words
 
 
-async def test_hidden_files_are_not_seen(local: LocalTransport, place: Place) -> None:
+async def test_hidden_files_are_not_seen(local: LocalTransport, place: Place, engine: str) -> None:
     """A file and a directory below a mount are empty, and cannot be written to."""
     (place.workspace / "key").write_text("a word that must not get in")
     (place.workspace / "keys").mkdir()
     (place.workspace / "keys" / "one").write_text("a word that must not get in")
     hidden = (f"{place.workspace}/key", f"{place.workspace}/keys")
-    chosen = choice(hidden=hidden)
+    chosen = choice(hidden=hidden, engine=engine)
     async with container_transport(local, str(place.workspace), chosen) as container:
         script = "cat key; ls keys; echo x >keys/two"
         exit_, words = await said(container, command(place, "sh", "-c", script))
@@ -236,17 +245,19 @@ async def test_hidden_files_are_not_seen(local: LocalTransport, place: Place) ->
     assert "one" not in words
 
 
-async def test_nothing_of_a_container_is_left(local: LocalTransport, place: Place) -> None:
+async def test_nothing_of_a_container_is_left(
+    local: LocalTransport, place: Place, engine: str
+) -> None:
     """Its programs have ended, and the engine knows it no more, when its block is left."""
-    engine = await ContainerEngine.find("podman", engine_environ())
-    async with container_transport(local, str(place.workspace)) as transport:
+    asked = await ContainerEngine.find(engine, engine_environ(engine))
+    async with container_transport(local, str(place.workspace), choice(engine=engine)) as transport:
         (opened,) = transport._containers.values()
-        assert opened.name in await engine.containers(f"sortie.daemon={transport._choice.daemon}")
-    assert opened.name not in await engine.containers(f"sortie.daemon={transport._choice.daemon}")
+        assert opened.name in await asked.containers(f"sortie.daemon={transport._choice.daemon}")
+    assert opened.name not in await asked.containers(f"sortie.daemon={transport._choice.daemon}")
 
 
 async def test_a_program_ends_with_its_container(
-    local: LocalTransport, container: OneContainer, place: Place
+    local: LocalTransport, container: OneContainer, place: Place, engine: str
 ) -> None:
     """Whoever removes a container from outside ends what has entered it."""
     (opened,) = container._containers.values()
@@ -254,8 +265,8 @@ async def test_a_program_ends_with_its_container(
         async with container.process(command(place, "sleep", "1000")) as process:
             await trio.to_thread.run_sync(
                 lambda: subprocess.run(
-                    ["podman", "rm", "-f", "-t", "0", opened.name],
-                    env=engine_environ(),
+                    [engine, "kill", opened.name],
+                    env=engine_environ(engine),
                     check=True,
                     capture_output=True,
                 )
@@ -266,10 +277,12 @@ async def test_a_program_ends_with_its_container(
         await said(container, command(place, "true"))
 
 
-async def test_a_container_is_left_to_no_later_life(local: LocalTransport, place: Place) -> None:
+async def test_a_container_is_left_to_no_later_life(
+    local: LocalTransport, place: Place, engine: str
+) -> None:
     """One of an earlier life of the daemon is removed before the first run; neither others' are,
     nor those of a process of the same daemon that lives."""
-    engine = await ContainerEngine.find("podman", engine_environ())
+    asked = await ContainerEngine.find(engine, engine_environ(engine))
     former = ["run", "--detach", "--network", "none", *LOW_LIMITS]
     former += ["--volume", "/usr:/usr:ro", "--entrypoint", "sleep"]
     gone = subprocess.Popen(["true"], stdout=subprocess.DEVNULL)
@@ -278,50 +291,56 @@ async def test_a_container_is_left_to_no_later_life(local: LocalTransport, place
     alive = f"sortie-{own_life()}-run"
     daemon = f"{os.getpid():016x}"
     label = ["--label", f"sortie.daemon={daemon}"]
-    await engine.ask(*former, "--name", ours, *label, choice().image, "1000")
-    await engine.ask(*former, "--name", theirs, choice().image, "1000")
-    await engine.ask(*former, "--name", alive, *label, choice().image, "1000")
+    await asked.ask(*former, "--name", ours, *label, choice(engine=engine).image, "1000")
+    await asked.ask(*former, "--name", theirs, choice(engine=engine).image, "1000")
+    await asked.ask(*former, "--name", alive, *label, choice(engine=engine).image, "1000")
     try:
-        await OneContainer(local, choice(daemon=daemon), engine_environ()).check()
-        left = [name for name in (ours, theirs, alive) if await engine.try_("inspect", name)]
+        await OneContainer(
+            local, choice(daemon=daemon, engine=engine), engine_environ(engine)
+        ).check()
+        left = [name for name in (ours, theirs, alive) if await asked.try_("inspect", name)]
     finally:
-        await engine.remove([ours, theirs, alive])
+        await asked.remove([ours, theirs, alive])
 
     assert left == [theirs, alive]
 
 
-async def test_an_image_that_is_not_there_is_an_error(local: LocalTransport, place: Place) -> None:
+async def test_an_image_that_is_not_there_is_an_error(
+    local: LocalTransport, place: Place, engine: str
+) -> None:
     """The sentence says what was tried."""
-    wall = OneContainer(local, choice(image="localhost/sortie-no-such-image"), engine_environ())
+    wall = OneContainer(
+        local, choice(engine=engine, image="localhost/sortie-no-such-image"), engine_environ(engine)
+    )
 
-    with pytest.raises(TransportError, match="podman pull"):
+    with pytest.raises(TransportError, match=f"{engine} pull"):
         await wall.check()
 
 
 async def test_a_run_without_its_container_starts_nothing(
-    local: LocalTransport, place: Place
+    local: LocalTransport, place: Place, engine: str
 ) -> None:
     """No program is started outside of the wall."""
     from sortie.transports.walls.container_transport import ContainerTransport
 
-    wall = ContainerTransport(local, choice(), engine_environ())
+    wall = ContainerTransport(local, choice(engine=engine), engine_environ(engine))
 
     with pytest.raises(TransportError, match="no container"):
         wall.process(command(place, "true", SORTIE_RUN_ID=RunId("unknown")))
 
 
 async def test_nothing_outlives_a_daemon_that_is_killed(
-    local: LocalTransport, place: Place
+    local: LocalTransport, place: Place, engine: str
 ) -> None:
     """Programs and container end by themselves; the next life removes what lies about."""
     daemon, word = f"{os.getpid():015x}a", f"held-by-{os.getpid()}"
     program = [sys.executable, "-m", "tests.transports.programs.container_holder"]
     holder = await trio.lowlevel.open_process(
-        [*program, str(place.workspace), daemon, word],
+        [*program, str(place.workspace), daemon, word, engine],
         stdout=subprocess.PIPE,
-        env={**os.environ, **engine_environ()},
+        env={**os.environ, **engine_environ(engine)},
     )
-    engine = await ContainerEngine.find("podman", engine_environ())
+    asked = await ContainerEngine.find(engine, engine_environ(engine))
     places = Path(tempfile.gettempdir())
     assert holder.stdout is not None
     with trio.fail_after(WAIT):
@@ -330,10 +349,12 @@ async def test_nothing_outlives_a_daemon_that_is_killed(
 
         holder.kill()
         await holder.wait()
-        while bearers(word) or await engine.try_("inspect", name):
+        while bearers(word) or await asked.try_("inspect", name):
             await trio.sleep(0.05)
         left = list(places.glob(f"sortie-{daemon}-*"))
-        await OneContainer(local, choice(daemon=daemon), engine_environ()).check()
+        await OneContainer(
+            local, choice(daemon=daemon, engine=engine), engine_environ(engine)
+        ).check()
 
     assert began >= 2
     assert len(left) == 1
@@ -342,12 +363,17 @@ async def test_nothing_outlives_a_daemon_that_is_killed(
 
 @pytest.mark.parametrize(("network", "reached"), [("host", True), ("none", False)])
 async def test_a_server_of_the_machine_is_reached_by_its_network_alone(
-    local: LocalTransport, place: Place, listener: socket.socket, network: str, reached: bool
+    local: LocalTransport,
+    place: Place,
+    listener: socket.socket,
+    network: str,
+    reached: bool,
+    engine: str,
 ) -> None:
     """With the network of the machine a program connects to its loopback, and without to none."""
     port = listener.getsockname()[1]
     script = f"import socket; socket.create_connection(('127.0.0.1', {port}), 10)"
-    chosen = choice(network=network)
+    chosen = choice(network=network, engine=engine)
     async with container_transport(local, str(place.workspace), chosen) as container:
         exit_, words = await said(container, command(place, sys.executable, "-c", script))
 
@@ -377,7 +403,7 @@ async def test_a_program_may_have_a_network_of_its_own(
 
 
 async def test_listed_hosts_are_reached_by_the_proxy_alone(
-    local: LocalTransport, place: Place, listener: socket.socket
+    local: LocalTransport, place: Place, listener: socket.socket, engine: str
 ) -> None:
     """A program gets an answer of a listed server, a refusal for others, and none without it."""
     port = listener.getsockname()[1]
@@ -402,7 +428,9 @@ async def test_listed_hosts_are_reached_by_the_proxy_alone(
     )
     async with (
         trio.open_nursery() as nursery,
-        container_transport(local, str(place.workspace), None, network) as container,
+        container_transport(
+            local, str(place.workspace), choice(engine=engine), network
+        ) as container,
     ):
         nursery.start_soon(partial(trio.to_thread.run_sync, serve, abandon_on_cancel=True))
         given = command(place, sys.executable, "-c", script)
@@ -416,7 +444,7 @@ async def test_listed_hosts_are_reached_by_the_proxy_alone(
 
 @requires_mounts
 async def test_what_is_mounted_below_a_path_is_as_it_is(
-    local: LocalTransport, place: Place
+    local: LocalTransport, place: Place, engine: str
 ) -> None:
     """A mount in a directory that can only be read can only be read, too."""
     shown = place.outside / "shown"
@@ -426,7 +454,7 @@ async def test_what_is_mounted_below_a_path_is_as_it_is(
     await trio.run_process(mounted)
     try:
         (below / "file").write_text("seen")
-        chosen = choice(read=(*seen_by_tests(), str(shown)))
+        chosen = choice(engine=engine, read=(*seen_by_tests(), str(shown)))
         async with container_transport(local, str(place.workspace), chosen) as container:
             script = 'cat "$0/file"; echo x >"$0/new"'
             exit_, words = await said(container, command(place, "sh", "-c", script, str(below)))

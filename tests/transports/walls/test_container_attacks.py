@@ -11,10 +11,11 @@ import trio
 from sortie.transports import Command
 from tests.contract.transport.launching import everything
 from tests.transports.containers import (
+    ENGINES,
     OneContainer,
     choice,
     container_transport,
-    requires_containers,
+    require_engine,
     seen_by_tests,
 )
 from tests.transports.endings import local_transport
@@ -22,7 +23,6 @@ from tests.transports.walls import test_attacks
 from tests.transports.walls.attacks import CANARY, CONNECTIONS, READS, SIGNALS, WRITES
 from tests.transports.walls.test_attacks import Outside, victim
 
-pytestmark = requires_containers
 servers = test_attacks.servers
 _LIMIT = 120.0
 
@@ -46,10 +46,14 @@ async def found(container: OneContainer, outside: Outside, script: str, env: dic
     return (output[1] + output[2]).decode("utf-8", "replace")
 
 
-async def test_none_of_the_attacks_gets_out(outside: Outside, servers: dict[str, str]) -> None:
+@pytest.mark.parametrize("engine", ENGINES)
+async def test_none_of_the_attacks_gets_out(
+    outside: Outside, servers: dict[str, str], engine: str
+) -> None:
     """Nothing outside is read, changed, ended or reached, whatever was tried before."""
     home = outside.place / "home"
     chosen = choice(
+        engine=require_engine(engine),
         read=(*seen_by_tests(), str(home / ".config/git")),
         hidden=(str(outside.hidden),),
         home=str(home),
