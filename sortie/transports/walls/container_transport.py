@@ -7,6 +7,7 @@ Rule 2: an image is pulled once, by whoever asks first; the others wait for that
 from __future__ import annotations
 
 import os
+import platform
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from functools import partial
@@ -20,6 +21,7 @@ from msgspec.structs import replace
 from sortie.model import ProgramNotFound, RunId, TransportError
 from sortie.transports import COOKIE, Command, Process, Transport
 from sortie.transports.local.cgroup_files import plain_path
+from sortie.transports.local.confinement import ARCHITECTURES
 from sortie.transports.walls import GONE_VARIABLES, OpenedWall, SandboxedTransport
 from sortie.transports.walls.container import (
     Container,
@@ -157,6 +159,11 @@ class ContainerTransport(SandboxedTransport):
             await self._refusals.or_repeat("check", self._try)
 
     async def _try(self) -> None:
+        if platform.machine() not in ARCHITECTURES:
+            raise TransportError(
+                f"a container is no wall on {platform.machine()}: the filter of system calls is"
+                f" known for {' and '.join(ARCHITECTURES)} only; use sandbox.kind: bubblewrap"
+            )
         engine = await self._found()
         await remove_former(engine, self._choice.daemon)
         async with self._trial() as container:

@@ -21,6 +21,7 @@ from sortie.model import ProgramNotFound, RunId, TransportError
 from sortie.model.allowed_hosts import allowed_host
 from sortie.transports import Command, Exit
 from sortie.transports.local import LocalTransport
+from sortie.transports.local.confinement import system_call_filter
 from sortie.transports.walls.container import LOW_LIMITS, WAITING
 from sortie.transports.walls.container_engine import ContainerEngine
 from sortie.transports.walls.container_names import own_life
@@ -315,6 +316,20 @@ async def test_an_image_that_is_not_there_is_an_error(
 
     with pytest.raises(TransportError, match=f"{engine} pull"):
         await wall.check()
+
+
+async def test_where_system_calls_are_not_known_there_is_no_container(
+    local: LocalTransport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is no wall without its filter: neither the check nor a program passes."""
+    monkeypatch.setattr("platform.machine", lambda: "riscv64")
+
+    with pytest.raises(
+        TransportError, match=r"no wall on riscv64: .* known for x86_64 and aarch64"
+    ):
+        await OneContainer(local, choice(), engine_environ()).check()
+    with pytest.raises(OSError, match="riscv64"):
+        system_call_filter("riscv64")
 
 
 async def test_a_run_without_its_container_starts_nothing(

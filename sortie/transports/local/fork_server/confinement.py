@@ -86,7 +86,9 @@ _DENIED = {
 """System calls that fail with EPERM: a program without capabilities has no honest use for them."""
 
 _CLONE, _CLONE3 = (56, 220), (435, 435)
-_ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
+ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
+"""By the kind of machine: the column of its system calls, and its number for filters."""
+
 _X32 = 0x40000000  # the bit of system calls of the x32 ABI
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -135,7 +137,11 @@ def close_proc() -> None:
 
 
 def confine() -> None:
-    """Give up all capabilities, for good, and have system calls filtered. Raises OSError."""
+    """Give up all capabilities, for good, and have system calls filtered.
+
+    Raises OSError, also where the calls of this machine are not known.
+    """
+    instructions = system_call_filter(platform.machine())
     with suppress(PermissionError):  # in a user namespace of an ordinary user there are none to set
         os.setgroups([])
     _libc.prctl(_PR_CAP_AMBIENT, _AMBIENT_CLEAR_ALL, 0, 0, 0)
@@ -147,20 +153,19 @@ def confine() -> None:
     header = struct.pack("=Ii", _CAPABILITY_VERSION, 0)
     _checked(_libc.capset(header, bytes(24)))
     _checked(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
-    instructions = system_call_filter(platform.machine())
-    if instructions:
-        program = _Program(len(instructions) // 8, instructions)
-        _checked(_libc.prctl(_PR_SET_SECCOMP, _SECCOMP_FILTER, ctypes.byref(program), 0, 0))
+    program = _Program(len(instructions) // 8, instructions)
+    _checked(_libc.prctl(_PR_SET_SECCOMP, _SECCOMP_FILTER, ctypes.byref(program), 0, 0))
 
 
 def system_call_filter(machine: str) -> bytes:
-    """Return a filter for a kind of machine as classic BPF, empty where its calls are not known.
+    """Return a filter for a kind of machine as classic BPF; raise OSError where its calls are not
+    known.
 
     Calls of another architecture, such as those of 32-bit programs, do not exist in it.
     """
-    if machine not in _ARCHITECTURES:
-        return b""
-    column, architecture = _ARCHITECTURES[machine]
+    if machine not in ARCHITECTURES:
+        raise OSError(_ENOSYS, f"no filter of system calls is known for {machine}")
+    column, architecture = ARCHITECTURES[machine]
     load, equal, above, bits, answer = 0x20, 0x15, 0x35, 0x45, 0x06
     allow, deny, absent = 0x7FFF0000, 0x00050000 | _EPERM, 0x00050000 | _ENOSYS
     number, arch, first_argument = 0, 4, 16  # offsets in struct seccomp_data
