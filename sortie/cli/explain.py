@@ -133,7 +133,7 @@ def _past(last: RunView, why: SortieError, width: int) -> str:
     from sortie.model import LOCAL
     from sortie.web.deliveries import delivery_lines
     from sortie.web.issue import WorkspaceView
-    from sortie.web.runs import left_in_git, past_detail
+    from sortie.web.runs import image_text, left_in_git, past_detail
 
     heading = f"{last.issue} ({last.state}): {last.title}" if last.title else last.issue
     lines = [str(why)] if isinstance(why, NoDaemon) else []
@@ -142,6 +142,8 @@ def _past(last: RunView, why: SortieError, width: int) -> str:
     # What is on another host is not looked at.
     if last.workspace and (last.host != LOCAL or os.path.isdir(last.workspace)):
         lines.append(f"workspace: {place_text(WorkspaceView(host=last.host, path=last.workspace))}")
+    image = image_text(last.image, last.image_digest)
+    lines += [f"image: {image}"] if image else []
     if last.delivery is not None:
         lines += delivery_lines(last.delivery)
     elif git is not None:

@@ -153,7 +153,11 @@ def _running(view: RunningView, now: datetime) -> Row:
     failure = _failure(view.last_failure) if view.attempt else ""
     answers = f"answers {', '.join(view.reaction)}" if view.reaction else ""
     place = f"in {view.workspace}" if view.workspace else ""
-    return Row(cells, _joined(said, answers, failure, place, _rule(view.rule)))
+    from sortie.web.runs import image_text
+
+    image = image_text(view.image, view.image_digest)
+    inside = f"image {image}" if image else ""
+    return Row(cells, _joined(said, answers, failure, place, inside, _rule(view.rule)))
 
 
 def _waiting(view: WaitingView, now: datetime) -> Row:

@@ -64,6 +64,8 @@ def running_view(
         delivery=delivery.stage.value if delivery else None,
         pull_request=delivery.pull_request if delivery else None,
         reaction=details.reaction if details else (),
+        image=details.image if details else None,
+        image_digest=details.image_digest if details else None,
         credits=spent.credits,
         tokens=spent.tokens,
         cost_usd=spent.cost_usd,

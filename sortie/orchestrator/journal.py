@@ -34,6 +34,7 @@ _DELAYED = (
     rec.RecordWorkspace
     | rec.RecordProcess
     | rec.RecordSession
+    | rec.RecordImage
     | rec.RecordSpending
     | rec.RecordActivity
     | rec.RecordHandoff

@@ -118,6 +118,14 @@ class AgentSessionKnown(Struct, frozen=True):
     session_id: str
 
 
+class ContainerMade(Struct, frozen=True):
+    """A run has a container, of this image; ``digest`` is the image's, with its algorithm."""
+
+    run_id: RunId
+    image: str
+    digest: str
+
+
 class SpendingReported(Struct, frozen=True):
     """A run's agent has used ``spent`` since the run began."""
 
@@ -268,6 +276,7 @@ Event = (
     | TurnStarted
     | ProcessLaunched
     | AgentSessionKnown
+    | ContainerMade
     | SpendingReported
     | AgentActed
     | DeliveryStepTaken

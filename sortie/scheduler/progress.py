@@ -22,6 +22,7 @@ WorkerReport = (
     | ev.TurnStarted
     | ev.ProcessLaunched
     | ev.AgentSessionKnown
+    | ev.ContainerMade
     | ev.AgentActed
     | ev.DeliveryStepTaken
 )
@@ -50,6 +51,8 @@ def progressed(state: SchedulerState, event: WorkerReport, now: float) -> None:
         case ev.AgentSessionKnown(run_id, agent, session_id):
             _keep_session(state, claim, agent, session_id)
             state.out.append(rec.RecordSession(run_id=run_id, session_id=session_id))
+        case ev.ContainerMade(run_id, image, digest):
+            state.out.append(rec.RecordImage(run_id=run_id, image=image, digest=digest))
         case ev.AgentActed(run_id, activity):
             state.out.append(rec.RecordActivity(run_id=run_id, activity=activity))
         case ev.DeliveryStepTaken(run_id, delivery, diff):

@@ -123,6 +123,14 @@ class RecordSession(Struct, frozen=True, kw_only=True):
     session_id: str
 
 
+class RecordImage(Struct, frozen=True, kw_only=True):
+    """A run's programs are in a container of this image; ``digest`` is the image's."""
+
+    run_id: RunId
+    image: str
+    digest: str
+
+
 class RecordSpending(Struct, frozen=True, kw_only=True):
     """A run has used so much since it began. What that is more than recorded before counts for
     its issue, and for the day in force."""
@@ -313,6 +321,7 @@ Record = (
     | ForgetLimit
     | RecordProcess
     | RecordSession
+    | RecordImage
     | RecordExit
     | RecordDelivery
     | SettleDelivery

@@ -151,7 +151,8 @@ class HistoryRow(Struct, frozen=True, kw_only=True):
     whose ``spent`` does not tell input from output. ``title`` and ``description`` are the issue's,
     as they were when the run began, the description cut to DESCRIPTION_LIMIT; ``state`` is the
     issue's, as it was last known, and ``handed_off_at`` is when it was moved after this run.
-    ``rule`` is the rule that decided, "" for the top level."""
+    ``rule`` is the rule that decided, "" for the top level. ``image`` is what the container of the
+    run was made of, and ``image_digest`` that image's; both are None without a container."""
 
     run_id: RunId
     issue: str
@@ -177,6 +178,8 @@ class HistoryRow(Struct, frozen=True, kw_only=True):
     handed_off_at: datetime | None = None
     delivery: Delivery | None = None
     rule: str = ""
+    image: str | None = None
+    image_digest: str | None = None
 
 
 class DayRow(Struct, frozen=True, kw_only=True):

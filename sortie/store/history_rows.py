@@ -49,6 +49,8 @@ def history_row(row: Row) -> HistoryRow:
         summary=_summary(row),
         handed_off_at=None if handed_off_at is None else moment(handed_off_at),
         delivery=None if delivery is None else delivery_from_json(delivery),
+        image=row.get("image"),
+        image_digest=row.get("image_digest"),
     )
 
 

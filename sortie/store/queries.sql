@@ -59,6 +59,10 @@ WHERE run_id = :run_id AND finished_at IS NULL;
 UPDATE runs SET session_id = :session_id, seen_at = max(seen_at, :at)
 WHERE run_id = :run_id AND finished_at IS NULL;
 
+-- name: set_run_image
+UPDATE runs SET image = :image, image_digest = :image_digest, seen_at = max(seen_at, :at)
+WHERE run_id = :run_id AND finished_at IS NULL;
+
 -- name: set_run_spent
 UPDATE runs SET
   tokens = :tokens,

@@ -23,6 +23,7 @@ OfRun = (
     | rec.RecordActivity
     | rec.RecordProcess
     | rec.RecordSession
+    | rec.RecordImage
     | rec.RecordExit
     | rec.RecordDelivery
 )
@@ -66,6 +67,9 @@ def write_of_run(database: Database, record: OfRun, at: float, inherited: int) -
             )
         case rec.RecordSession(run_id=run_id, session_id=session_id):
             _update_run(database, record, "set_run_session", run_id, session_id=session_id, at=at)
+        case rec.RecordImage(run_id=run_id, image=image, digest=digest):
+            values = {"image": cut(image), "image_digest": cut(digest)}
+            _update_run(database, record, "set_run_image", run_id, **values, at=at)
         case rec.RecordExit():
             _finish_run(database, record, at, inherited)
         case rec.RecordDelivery(run_id=run_id, delivery=delivery):

@@ -26,8 +26,8 @@ class RunDetails(Struct, frozen=True, kw_only=True):
     """A live run. ``turn`` is None before its first turn; ``spent`` is what it has used so far,
     ``context_share`` how full its model's context is, from 0 to 1, ``tool`` what its agent uses
     now, and ``activity`` what it has done. ``delivery`` is
-    the last step of its work to a pull request, and ``reaction`` what of that it answers. Times are
-    aware."""
+    the last step of its work to a pull request, and ``reaction`` what of that it answers. ``image``
+    is that of its container, None without one. Times are aware."""
 
     run_id: RunId
     issue: Issue
@@ -47,6 +47,8 @@ class RunDetails(Struct, frozen=True, kw_only=True):
     context_share: float | None = None
     delivery: facts.DeliveryAdvanced | None = None
     reaction: tuple[str, ...] = ()
+    image: str | None = None
+    image_digest: str | None = None
 
 
 class _LiveRun:
@@ -127,6 +129,8 @@ def _changed(fact: RunFact) -> Mapping[str, object]:
             return {"delivery": fact}
         case facts.WorkspaceReady(path=path):
             return {"workspace": path}
+        case facts.ContainerStarted(image=image, digest=digest):
+            return {"image": image, "image_digest": f"sha256:{digest}"}
         case (
             facts.SessionStarted(session_id=session_id) | facts.SessionNamed(session_id=session_id)
         ):

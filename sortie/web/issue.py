@@ -34,7 +34,7 @@ class RunningView:
     ``files_modified`` are relative to the workspace, ``tool_uses`` counts the uses of each tool.
     ``delivery`` is how far its work has come on ``branch``, and ``pull_request`` an address.
     ``reaction`` are the kinds of what it answers of its pull request, and ``rule`` decided for it,
-    None is the top level of the settings."""
+    None is the top level of the settings. ``image`` is that of its container, None without one."""
 
     issue_id: str
     issue_identifier: str
@@ -67,6 +67,8 @@ class RunningView:
     delivery: str | None = None
     pull_request: str | None = None
     reaction: tuple[str, ...] = ()
+    image: str | None = None
+    image_digest: str | None = None
     last_failure: FailureView | None = None
 
 

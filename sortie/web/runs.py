@@ -31,7 +31,8 @@ class RunView:
     ``branch`` to ``uncommitted`` are as in RunSummary. Times are RFC 3339 in UTC; a run under way
     has no ``finished_at``, and one after which the issue was not handed off no ``handed_off_at``.
     ``delivery`` is what became of its work, where a repository is set. ``rule`` decided for it,
-    None is the top level of the settings.
+    None is the top level of the settings. ``image`` is what its container was made of, and
+    ``image_digest`` that image's; None without one.
     """
 
     run_id: str
@@ -70,6 +71,8 @@ class RunView:
     handed_off_at: str | None = None
     delivery: DeliveryView | None = None
     rule: str | None = None
+    image: str | None = None
+    image_digest: str | None = None
 
 
 def run_view(row: HistoryRow) -> RunView:
@@ -112,6 +115,8 @@ def run_view(row: HistoryRow) -> RunView:
         uncommitted=row.summary.uncommitted,
         handed_off_at=rfc3339(row.handed_off_at) if row.handed_off_at else None,
         delivery=None if row.delivery is None else delivery_view(row.delivery),
+        image=row.image,
+        image_digest=row.image_digest,
     )
 
 
@@ -152,6 +157,14 @@ def left_in_git(run: RunView) -> str | None:
     if run.uncommitted:
         counts.append(f"{run.uncommitted} not committed")
     return f"{where}{commit}: {', '.join(counts)}"
+
+
+def image_text(image: str | None, digest: str | None) -> str | None:
+    """Return the image of a container with the beginning of its digest; None without one."""
+    if image is None:
+        return None
+    algorithm, _, value = (digest or "").partition(":")
+    return f"{image}, {algorithm}:{value[:12]}" if value else image
 
 
 def _utc(time: str) -> str:

@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from sortie.model import ErrorKind, RunId, SortieError, TransportError
 from sortie.resources import shortage_behind
+from sortie.scheduler import events as ev
 from sortie.telemetry import facts
 from sortie.worker.context import RunContext, RunReporter
 from sortie.worker.outcome import Abandoned
@@ -37,6 +38,8 @@ async def within_wall(
             except TransportError as exc:
                 raise Abandoned(ErrorKind.PORT_EXIT, str(exc)) from exc
             if opened is not None:
+                digest = f"sha256:{opened.digest}"
+                reporter.tell(ev.ContainerMade(run_id, opened.image, digest))
                 reporter.publish(
                     facts.ContainerStarted(
                         run_id=run_id,

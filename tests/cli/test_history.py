@@ -168,6 +168,8 @@ def test_programs_get_every_field(cli: Cli, here: Path) -> None:
         "handed_off_at": None,
         "delivery": None,
         "rule": None,
+        "image": None,
+        "image_digest": None,
     }
     assert rows[1]["error_kind"] == "turn_failed"
     assert rows[2] == {
@@ -207,6 +209,8 @@ def test_programs_get_every_field(cli: Cli, here: Path) -> None:
         "handed_off_at": None,
         "delivery": None,
         "rule": None,
+        "image": None,
+        "image_digest": None,
     }
 
 

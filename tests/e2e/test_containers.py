@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 
 import pytest
@@ -54,7 +55,7 @@ async def containers_of(name: str, engine: str) -> list[str]:
 async def test_a_run_has_a_container_and_leaves_none(
     place: Place, start: Start, engine: str
 ) -> None:
-    """What image it was stands in the log and in the transcript."""
+    """What image it was stands in the log, the transcript and the history."""
     place.add_issue("A")
 
     async with start("--exit-when-idle", **engine_environ(engine)) as daemon:
@@ -62,10 +63,14 @@ async def test_a_run_has_a_container_and_leaves_none(
         await daemon.line("run.finished", issue="A", status="succeeded")
         left = await containers_of(began["container"], engine)
     told = await place.sortie("logs", "A")
+    (row,) = json.loads((await place.sortie("history", "--format", "json")).out)
+    explained = await place.sortie("explain", "A")
 
     assert began["image"] == IMAGE
     assert left == []
     assert f"container {began['container']} of image {IMAGE}, sha256:{began['digest']}" in told.out
+    assert (row["image"], row["image_digest"]) == (IMAGE, f"sha256:{began['digest']}")
+    assert f"image: {IMAGE}, sha256:{began['digest'][:12]}" in explained.out
 
 
 @pytest.mark.full

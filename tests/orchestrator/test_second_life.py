@@ -44,6 +44,7 @@ LEFT: list[Record] = [
     rec.RecordUnsaved(host="local", path="/w/O"),
     rec.RecordTurn(run_id=RunId("run-over"), issue_id=IssueId("over"), turn=2, sessions=3),
     rec.RecordSession(run_id=RunId("run-over"), session_id="s-1"),
+    rec.RecordImage(run_id=RunId("run-over"), image="tools:7", digest="sha256:0"),
     delivery("run-over", issue("over"), a_delivery()),
     rec.RecordSpending(run_id=RunId("run-over"), spent=Spending(output_tokens=7, credits=0.5)),
     rec.RecordExit(run_id=RunId("run-over"), status=RunStatus.SUCCEEDED, turns=2),

@@ -519,6 +519,7 @@ class World:
         birth = self.births[host, path]
         self.sessions[f"of {run_id}"] = (issue_id, worker.agent, host, path, birth)
         self.tell(ev.AgentSessionKnown(run_id, worker.agent, f"of {run_id}"))
+        self.tell(ev.ContainerMade(run_id, "tools:7", f"sha256:{run_id}"))
 
     def prepare(self, run_id: RunId, *, lost: bool = False) -> None:
         """Let a worker move its issue and have its workspace, made anew where it was lost."""

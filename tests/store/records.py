@@ -29,6 +29,7 @@ from sortie.scheduler.records import (
     RecordActivity,
     RecordDelivery,
     RecordExit,
+    RecordImage,
     RecordRetry,
     RecordRun,
     RecordSession,
@@ -152,6 +153,11 @@ def turn(run_id: str, number: int, issue: Issue = A, sessions: int = 1) -> Recor
 def session(run_id: str, session_id: str) -> RecordSession:
     """The record of a run's session."""
     return RecordSession(run_id=RunId(run_id), session_id=session_id)
+
+
+def image(run_id: str, name: str, digest: str) -> RecordImage:
+    """The record of the image of a run's container."""
+    return RecordImage(run_id=RunId(run_id), image=name, digest=digest)
 
 
 def workspace(

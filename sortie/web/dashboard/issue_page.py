@@ -11,7 +11,7 @@ from sortie.web.dashboard.activity import PastRun, past_run
 from sortie.web.dashboard.pieces import Part, Piece, PieceList
 from sortie.web.deliveries import DeliveryView
 from sortie.web.issue import ExplanationView, IssueView, WorkspaceView
-from sortie.web.runs import left_in_git
+from sortie.web.runs import image_text, left_in_git
 from sortie.web.source import DaemonSource
 from sortie.web.transcripts import last_lines
 from sortie.web.watches import GateAnswer
@@ -169,16 +169,28 @@ def _explanation(explanation: ExplanationView | str, past: IssueView | None) -> 
     return Piece("explanation", kind, explanation)
 
 
-def _last_run(
-    view: ExplanationView | None, found: IssueView | str
-) -> tuple[WorkspaceView | None, str | None, str | None]:
-    """Return the workspace, and what git and the agent said after the last run that ended."""
+class LastRun(Struct, frozen=True, kw_only=True):
+    """The workspace, what git and the agent said after the last run that ended, and the image that
+    the newest run had."""
+
+    workspace: WorkspaceView | None
+    git: str | None = None
+    answer: str | None = None
+    image: str | None = None
+
+
+def _last_run(view: ExplanationView | None, found: IssueView | str) -> LastRun:
     if isinstance(found, str):
-        return (None if view is None else view.workspace), None, None
+        return LastRun(workspace=None if view is None else view.workspace)
+    newest = found.runs[0] if found.runs else None
+    image = None if newest is None else image_text(newest.image, newest.image_digest)
     ended = next((run for run in found.runs if run.finished_at is not None), None)
-    if ended is None:
-        return found.workspace, None, None
-    return found.workspace, left_in_git(ended), ended.answer
+    return LastRun(
+        workspace=found.workspace,
+        git=None if ended is None else left_in_git(ended),
+        answer=None if ended is None else ended.answer,
+        image=image,
+    )
 
 
 def _chosen(rows: Sequence[PastRun], run: str | None) -> str | None:

@@ -35,6 +35,7 @@ from tests.store.records import (
     an_issue,
     begin,
     end,
+    image,
     moment,
     spending,
     turn,
@@ -63,6 +64,7 @@ async def test_history_shows_each_run_whole(store: Store) -> None:
     await store.commit(
         [
             spending("r1", SPENT),
+            image("r1", "tools:7", "sha256:c0ffee"),
             activity("r1", Activity(model="small", files_modified=("gone.py",))),
             activity("r1", ACTED),
             end(
@@ -121,6 +123,8 @@ async def test_history_shows_each_run_whole(store: Store) -> None:
             description=A.description,
             state="Rework",
             summary=LEFT,
+            image="tools:7",
+            image_digest="sha256:c0ffee",
         ),
     ]
 
