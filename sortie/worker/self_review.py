@@ -54,6 +54,7 @@ from sortie.worker.session import SessionLifetime
 from sortie.worker.turn import take_turn
 from sortie.worker.turn_events import TurnRequest
 from sortie.worker.usage import RunUsage
+from sortie.worker.wall import within_wall_of_clone
 from sortie.workflow.composing import fenced
 from sortie.workflow.fences import Fence
 from sortie.workflow.prompts import Checkout, Prompt, PromptContext
@@ -126,7 +127,8 @@ class SelfReviewer:
             diff = await repository.diff(head, env, limit + 1)
             prompt = await self._prompt(clone, delivery, issue, *cut_diff(diff, limit))
             base = base_in_place(tools.job, tools.context, tools.reporter, clone, repository)
-            async with base:
+            wall = within_wall_of_clone(tools.job.run_id, tools.context, path)
+            async with base, wall:
                 told = await self._told(clone, prompt)
         finally:
             with trio.CancelScope(shield=True):

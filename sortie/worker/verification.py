@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import AsyncExitStack
 
 import trio
 
@@ -12,6 +13,7 @@ from sortie.model.texts import end_of
 from sortie.telemetry import facts
 from sortie.worker.context import Assignment, RunContext, RunReporter
 from sortie.worker.environment import RunEnvironment
+from sortie.worker.wall import within_wall_of_clone
 from sortie.workspaces import HookOutcome, Workspace, run_hook
 from sortie.workspaces.git_values import GitAccess, Incomplete
 from sortie.workspaces.repository import Repository
@@ -40,47 +42,63 @@ async def verify(
     results: list[CommandResult] = []
     commands = settings.commands
     try:
-        if settings.commands and settings.where == "clean":
-            env, path = environment.for_git(), repository.clean_path(workspace.key)
-            lacking = await repository.clean_clone(workspace.key, commit, access, env)
-            if lacking is not None:
-                results.append(_failed_checkout(context, lacking))
-                commands = ()
-        for command in commands:
-            result = await run_hook(
-                context.inside,
-                command,
-                cwd=path,
-                env=environment.for_verification(path),
-                timeout=settings.timeout,
-                grace=context.settings.agent.stop_grace,
-            )
-            if result.trouble is not None:
-                raise result.trouble
-            told = CommandResult(
-                command=command,
-                ok=result.result is HookOutcome.OK,
-                status=result.status,
-                seconds=result.seconds,
-                tail=end_of(context.redact(result.output), TAIL_LIMIT),
-            )
-            results.append(told)
-            reporter.publish(
-                facts.CommandVerified(
-                    run_id=job.run_id,
-                    command=command,
-                    ok=told.ok,
-                    status=told.status,
-                    seconds=told.seconds,
-                )
-            )
-            if not told.ok:
-                break
+        async with AsyncExitStack() as stack:
+            if commands and settings.where == "clean":
+                env, path = environment.for_git(), repository.clean_path(workspace.key)
+                lacking = await repository.clean_clone(workspace.key, commit, access, env)
+                if lacking is None:
+                    wall = within_wall_of_clone(job.run_id, context, path)
+                    await stack.enter_async_context(wall)
+                else:
+                    results.append(_failed_checkout(context, lacking))
+                    commands = ()
+            for command in commands:
+                results.append(await _verified(job, context, reporter, environment, command, path))
+                if not results[-1].ok:
+                    break
     finally:
         if path != workspace.path:
             with trio.CancelScope(shield=True):
                 await repository.remove_clean_clone(workspace.key)
     return VerificationResult(commit=commit, where=settings.where, commands=tuple(results))
+
+
+async def _verified(
+    job: Assignment,
+    context: RunContext,
+    reporter: RunReporter,
+    environment: RunEnvironment,
+    command: str,
+    path: str,
+) -> CommandResult:
+    """Run a command in a directory. Raises WorkspaceError and TransportError."""
+    result = await run_hook(
+        context.inside,
+        command,
+        cwd=path,
+        env=environment.for_verification(path),
+        timeout=context.settings.verify.timeout,
+        grace=context.settings.agent.stop_grace,
+    )
+    if result.trouble is not None:
+        raise result.trouble
+    told = CommandResult(
+        command=command,
+        ok=result.result is HookOutcome.OK,
+        status=result.status,
+        seconds=result.seconds,
+        tail=end_of(context.redact(result.output), TAIL_LIMIT),
+    )
+    reporter.publish(
+        facts.CommandVerified(
+            run_id=job.run_id,
+            command=command,
+            ok=told.ok,
+            status=told.status,
+            seconds=told.seconds,
+        )
+    )
+    return told
 
 
 def _failed_checkout(context: RunContext, lacking: Incomplete) -> CommandResult:

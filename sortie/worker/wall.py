@@ -49,3 +49,14 @@ async def within_wall(
                     )
                 )
         yield
+
+
+@asynccontextmanager
+async def within_wall_of_clone(
+    run_id: RunId, context: RunContext, path: str
+) -> AsyncIterator[None]:
+    """Have the wall of a run around a clean clone, too. Raises TransportError."""
+    async with AsyncExitStack() as stack:
+        if context.wall is not None:
+            await stack.enter_async_context(context.wall.around(run_id, path))
+        yield

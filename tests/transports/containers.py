@@ -27,7 +27,7 @@ import pytest
 from sortie.model import RunId
 from sortie.transports import Command, Process
 from sortie.transports.local import LocalTransport
-from sortie.transports.walls.container import LOW_LIMITS
+from sortie.transports.walls.container import LOW_LIMITS, Container
 from sortie.transports.walls.container_transport import (
     ContainerChoice,
     ContainerTransport,
@@ -186,8 +186,13 @@ class OneContainer(ContainerTransport):
 
     def process(self, command: Command) -> AbstractAsyncContextManager[Process]:
         """Start a program in the container."""
-        (container,) = self._containers.values()
-        return self._started(inside(command, container))
+        return self._started(inside(command, self.only))
+
+    @property
+    def only(self) -> Container:
+        """The container."""
+        ((container,),) = (of_run.values() for of_run in self._containers.values())
+        return container
 
 
 @asynccontextmanager

@@ -56,8 +56,8 @@ class SandboxedTransport:
         run_id: RunId,  # noqa: ARG002
         workspace: str,  # noqa: ARG002
     ) -> AbstractAsyncContextManager[OpenedWall | None]:
-        """Have what the wall of a run is made of, None where that is nothing that lasts; its
-        programs start and end within the block.
+        """Have what the wall of a run is made of, None where that is nothing that lasts; programs
+        in this directory start and end within the block. A run may have several directories.
 
         Raises TransportError where it cannot be had."""
         return nullcontext()

@@ -20,6 +20,7 @@ import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from functools import partial
+from itertools import count
 from pathlib import Path
 
 import trio
@@ -44,6 +45,9 @@ To open it for reading alone would wait for somebody who writes, who may have en
 
 LOW_LIMITS = ("--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1024:1024")
 """Of the process that keeps a container: an engine's own are more than some processes may set."""
+
+_numbers = count(1)
+"""A run may have several containers, which need names of their own."""
 
 _START_BOUND, _START_PAUSE = 30.0, 0.001  # seconds
 _KILL_BOUND = 10.0  # seconds after SIGKILL in which a process has to be gone
@@ -94,7 +98,7 @@ async def open_container(engine: ContainerEngine, plan: ContainerPlan) -> AsyncI
     image_id = await engine.image_id(plan.image)
     environ = await engine.image_environ(plan.image)
     life = await run_in_thread(own_life)
-    name = f"{PREFIX}{life}-{plan.run_id}"
+    name = f"{PREFIX}{life}-{plan.run_id}-{next(_numbers)}"
     with _fifo(f"{PREFIX}{plan.daemon}-{life}-") as place, ExitStack() as opened:
         pidfd: int | None = None
         try:

@@ -1,6 +1,7 @@
-"""This machine, whose programs start in a container: one for each run, made of an image.
+"""This machine, whose programs start in a container: one for each run, made of an image, and one
+for each clean clone in which its work is judged.
 
-Rule 1: a run's container is there while its programs are, and removed before the run is over.
+Rule 1: a container is there while its programs are, and removed before the run is over.
 Rule 2: an image is pulled once, by whoever asks first; the others wait for that.
 """
 
@@ -114,7 +115,7 @@ class ContainerTransport(SandboxedTransport):
         self._engine: ContainerEngine | None = None
         self._making = trio.Lock()
         self._works = False
-        self._containers: dict[str, Container] = {}
+        self._containers: dict[str, dict[str, Container]] = {}  # of a run, by their directories
         self._programs: dict[tuple[str, str | None], str] = {}
         self._refusals = Refusals()
 
@@ -125,21 +126,28 @@ class ContainerTransport(SandboxedTransport):
 
     @asynccontextmanager
     async def around(self, run_id: RunId, workspace: str) -> AsyncIterator[OpenedWall]:
-        """Have the container of a run. Raises TransportError where it does not start."""
+        """Have the container of a run for a directory. Raises TransportError where it does not
+        start."""
         async with self._container(run_id, workspace) as container:
-            self._containers[run_id] = container
+            of_run = self._containers.setdefault(run_id, {})
+            of_run[workspace] = container
             try:
                 yield OpenedWall(
                     container=container.name, image=self._choice.image, digest=container.image_id
                 )
             finally:
-                del self._containers[run_id]
+                del of_run[workspace]
+                if not of_run:
+                    del self._containers[run_id]
 
     def process(self, command: Command) -> AbstractAsyncContextManager[Process]:
         """Start a program in the container of its run; see the port."""
-        container = self._containers.get(command.env.get(COOKIE, ""))
-        if container is None:
+        of_run = self._containers.get(command.env.get(COOKIE, ""))
+        if of_run is None:
             raise TransportError(f"could not start {command.argv[0]}: its run has no container")
+        # A directory that none has is looked for in the first, which is the workspace's.
+        around = (made for place, made in of_run.items() if _shown_by(command.cwd, (place,)))
+        container = next(around, next(iter(of_run.values())))
         return self._started(inside(command, container))
 
     def _started(self, command: Command) -> AbstractAsyncContextManager[Process]:
@@ -188,7 +196,7 @@ class ContainerTransport(SandboxedTransport):
 
     async def _search(self, name: str, path: str | None) -> str:
         async with AsyncExitStack() as opened:
-            container = next(iter(self._containers.values()), None)
+            container = next((c for run in self._containers.values() for c in run.values()), None)
             if container is None:
                 container = await opened.enter_async_context(self._trial())
             argv = ("/bin/sh", "-c", _SEARCH, "sh", name)
@@ -247,6 +255,6 @@ def mounted_below(paths: Collection[str]) -> Iterator[str]:
             yield place
 
 
-def _shown_by(path: str, mounts: Mapping[str, ContainerMount]) -> bool:
+def _shown_by(path: str, mounts: Collection[str]) -> bool:
     """Tell whether a path would be seen by one of the mounts."""
     return any(path == one or path.startswith(one.rstrip("/") + "/") for one in mounts)

@@ -28,7 +28,7 @@ async def main(*words: str) -> None:
         transport.process(command) as process,
     ):
         await anext(process.output())
-        (container,) = transport._containers.values()
+        container = transport.only
         print(container.name, flush=True)
         await trio.sleep_forever()
 

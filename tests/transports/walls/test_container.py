@@ -19,12 +19,13 @@ from msgspec.structs import replace
 from sortie.facts import Fact
 from sortie.model import ProgramNotFound, RunId, TransportError
 from sortie.model.allowed_hosts import allowed_host
-from sortie.transports import Command, Exit
+from sortie.transports import COOKIE, Command, Exit
 from sortie.transports.local import LocalTransport
 from sortie.transports.local.confinement import system_call_filter
 from sortie.transports.walls.container import LOW_LIMITS, WAITING
 from sortie.transports.walls.container_engine import ContainerEngine
 from sortie.transports.walls.container_names import own_life
+from sortie.transports.walls.container_transport import ContainerTransport
 from sortie.transports.walls.run_network import RunNetwork
 from tests.contract.transport.launching import everything
 from tests.transports.containers import (
@@ -252,7 +253,7 @@ async def test_nothing_of_a_container_is_left(
     """Its programs have ended, and the engine knows it no more, when its block is left."""
     asked = await ContainerEngine.find(engine, engine_environ(engine))
     async with container_transport(local, str(place.workspace), choice(engine=engine)) as transport:
-        (opened,) = transport._containers.values()
+        opened = transport.only
         assert opened.name in await asked.containers(f"sortie.daemon={transport._choice.daemon}")
     assert opened.name not in await asked.containers(f"sortie.daemon={transport._choice.daemon}")
 
@@ -261,7 +262,7 @@ async def test_a_program_ends_with_its_container(
     local: LocalTransport, container: OneContainer, place: Place, engine: str
 ) -> None:
     """Whoever removes a container from outside ends what has entered it."""
-    (opened,) = container._containers.values()
+    opened = container.only
     with trio.fail_after(WAIT):
         async with container.process(command(place, "sleep", "1000")) as process:
             await trio.to_thread.run_sync(
@@ -276,6 +277,28 @@ async def test_a_program_ends_with_its_container(
 
     with pytest.raises(TransportError, match="container"):
         await said(container, command(place, "true"))
+
+
+async def test_a_clean_clone_has_a_container_of_its_own(
+    local: LocalTransport, place: Place, engine: str
+) -> None:
+    """What starts in it sees it, and not the workspace; what starts elsewhere is beside the
+    agent."""
+    clone = place.outside / "clone"
+    clone.mkdir()
+    run_id = RunId(f"clone-{os.getpid()}")
+    wall = ContainerTransport(local, choice(engine=engine), engine_environ(engine))
+    seen = {}
+    async with wall.around(run_id, str(place.workspace)), wall.around(run_id, str(clone)):
+        for name, cwd in (("agent", place.workspace), ("verify", clone), ("other", Path("/"))):
+            script = f"ls -d {place.workspace} {clone} 2>/dev/null; :"
+            env = {"PATH": os.environ["PATH"], COOKIE: run_id}
+            given = Command(argv=("sh", "-c", script), cwd=str(cwd), env=env, grace=0.0)
+            async with wall.process(given) as process:
+                seen[name] = (await everything(process))[1].decode().split()
+
+    agent = [str(place.workspace)]
+    assert seen == {"agent": agent, "verify": [str(clone)], "other": agent}
 
 
 async def test_a_container_is_left_to_no_later_life(
@@ -336,8 +359,6 @@ async def test_a_run_without_its_container_starts_nothing(
     local: LocalTransport, place: Place, engine: str
 ) -> None:
     """No program is started outside of the wall."""
-    from sortie.transports.walls.container_transport import ContainerTransport
-
     wall = ContainerTransport(local, choice(engine=engine), engine_environ(engine))
 
     with pytest.raises(TransportError, match="no container"):
