@@ -8,11 +8,13 @@ import subprocess
 from pathlib import Path
 
 import psutil
+import pytest
 
 from sortie.telemetry.event_log.reader import read_segment, stored_segments
 from sortie.telemetry.event_log.replay import Replay
 from tests.e2e.place import SORTIE, Place
 from tests.ports import free_port
+from tests.transports.containers import engine_environ, require_engine, requires_containers
 from tests.transports.endings import requires_namespaces
 from tests.transports.sandboxes import requires_bubblewrap
 from tests.workspaces.remotes import git
@@ -91,20 +93,30 @@ def replayed(directory: Path) -> int:
 
 
 @requires_namespaces
-@requires_bubblewrap
-async def test_the_demo_in_bubblewrap_comes_to_its_end(place: Place) -> None:
-    """Its agents see their workspaces, and one the issue that it closes; nothing is left behind."""
+@pytest.mark.parametrize(
+    "sandbox",
+    [
+        pytest.param("bubblewrap", marks=requires_bubblewrap),
+        pytest.param("podman", marks=[pytest.mark.full, requires_containers]),
+        pytest.param("docker", marks=pytest.mark.full),
+    ],
+)
+async def test_the_demo_in_a_sandbox_comes_to_its_end(place: Place, sandbox: str) -> None:
+    """Its agents see their workspaces, and one the issue that it closes; its commands of verify see
+    a clean clone; nothing is left behind."""
+    environ: dict[str, str | None] = {"KIRO_API_KEY": None, "KIRO_SIM_LOG": None}
+    if sandbox != "bubblewrap":
+        environ |= engine_environ(require_engine(sandbox))
     ran = await place.sortie(
         "demo",
         "demo",
         "--sandbox",
-        "bubblewrap",
+        sandbox,
         "--exit-when-idle",
         "--port",
         str(free_port()),
-        within=120,
-        KIRO_API_KEY=None,
-        KIRO_SIM_LOG=None,
+        within=240,
+        **environ,
     )
     texts = [path.read_text() for path in sorted((place.root / "demo" / "issues").glob("*.md"))]
     states = [line for text in texts for line in text.splitlines() if line.startswith("state:")]

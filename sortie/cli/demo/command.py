@@ -23,9 +23,16 @@ _IDLE_CODES = (0, 3)
 
 
 class DemoSandbox(StrEnum):
-    """The sandboxes that need no settings."""
+    """The sandboxes that need no settings: a program, or the engine of containers."""
 
     BUBBLEWRAP = "bubblewrap"
+    PODMAN = "podman"
+    DOCKER = "docker"
+
+    @property
+    def is_engine(self) -> bool:
+        """Whether it makes containers."""
+        return self is not DemoSandbox.BUBBLEWRAP
 
 
 def demo(
@@ -47,7 +54,10 @@ def demo(
     ] = None,
     sandbox: Annotated[
         DemoSandbox | None,
-        option(help="Start the agents in a sandbox, as sandbox.kind names it."),
+        option(
+            help="Start the agents in a sandbox: bubblewrap, or containers of an engine, whose"
+            " image shows this machine's directories; real agents need one of their own."
+        ),
     ] = None,
     review: Annotated[
         bool, option("--review", help="Show in the end what each branch changes.")
@@ -63,13 +73,22 @@ def demo(
     """
     from sortie.cli.demo.agent import agent_of, installed_agent
     from sortie.cli.demo.directory import make_demo
+    from sortie.cli.demo.image import require_image
     from sortie.cli.demo.report import branches, conclusion, introduction
     from sortie.daemon.options import RunOptions
     from sortie.daemon.process import run_daemon
 
     if agent_command is not None and agent is None:
         raise WrongUsage("belongs to --agent", parameter="--agent-command")
+    if sandbox is not None and sandbox.is_engine and agent is not None:
+        raise WrongUsage(
+            f"{sandbox} is for simulated agents, as {agent} needs an image with its program: see"
+            " docs/sandbox.md",
+            parameter="--sandbox",
+        )
     wanted = None if agent is None else installed_agent(agent, agent_command, os.environ)
+    if sandbox is not None and sandbox.is_engine:
+        require_image(sandbox, os.environ)
     made = make_demo(directory, wanted, sandbox)
     bare = demo_environment(os.environ)
     works = agent_of(made, bare)

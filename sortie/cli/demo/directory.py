@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from importlib.resources import files
 from io import StringIO
 from pathlib import Path
@@ -12,6 +12,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from sortie.cli.demo.agent import DemoAgent, simulated_agent
+from sortie.cli.demo.image import IMAGE, seen_inside
 from sortie.cli.demo.project import PROJECT, make_project
 from sortie.cli.gitignore import IGNORED, ignore_in_git
 from sortie.cli.new_files import write_new
@@ -43,7 +44,8 @@ class Demo(Struct, frozen=True, kw_only=True):
 def make_demo(directory: Path, agent: DemoAgent | None = None, sandbox: str | None = None) -> Demo:
     """Write a demo for an agent (None: a simulated one), or go on with the one that is there.
 
-    Overwrites nothing. ``sandbox`` is the kind of wall around the agent, None for none.
+    Overwrites nothing. ``sandbox`` is the wall around the agent, None for none: bubblewrap, or the
+    engine of its containers.
 
     WORKFLOW.md is written last, so a directory with it is whole, and one without it, in which
     nothing but issues of a demo are, is finished. Raises SortieError for anything else.
@@ -94,16 +96,20 @@ def _for_agent(template: str, agent: DemoAgent) -> str:
 
 def _sandbox_block(kind: str | None) -> str:
     """Return the block of a sandbox, nothing for none. What simulates the agent may be installed
-    apart from its interpreter, and has to be seen inside."""
+    apart from its interpreter, and has to be seen inside; in a container, all else as well."""
     if kind is None:
         return ""
     package = Path(__file__).resolve().parents[3]
-    return (
-        "sandbox:                          # what agents see and may change\n"
-        f"  kind: {kind}\n"
-        f"  read: [{json.dumps(str(package), ensure_ascii=False)}]\n"
-        "  write: [issues]                 # an agent closes its issue itself\n\n"
-    )
+    lines = ["sandbox:                          # what agents see and may change"]
+    read: Sequence[str] = [str(package)]
+    if kind == "bubblewrap":
+        lines.append("  kind: bubblewrap")
+    else:
+        read = seen_inside(package)
+        lines += ["  kind: container", f"  engine: {kind}", f"  image: {IMAGE}", "  network: none"]
+    lines.append(f"  read: {json.dumps(read, ensure_ascii=False)}")
+    lines.append("  write: [issues]                 # an agent closes its issue itself")
+    return "\n".join([*lines, "", ""])
 
 
 def _is_demo(directory: Path) -> bool:
