@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from sortie.model import ProgramNotFound, RunId, TransportError
 from sortie.transports import COOKIE, Command, Process, Transport
 from sortie.transports.local.cgroup_files import plain_path
-from sortie.transports.local.confinement import ARCHITECTURES
+from sortie.transports.local.fork_server.confinement import ARCHITECTURES
 from sortie.transports.walls import GONE_VARIABLES, OpenedWall, SandboxedTransport
 from sortie.transports.walls.container import (
     Container,

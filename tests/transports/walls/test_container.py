@@ -21,7 +21,7 @@ from sortie.model import ProgramNotFound, RunId, TransportError
 from sortie.model.allowed_hosts import allowed_host
 from sortie.transports import COOKIE, Command, Exit
 from sortie.transports.local import LocalTransport
-from sortie.transports.local.confinement import system_call_filter
+from sortie.transports.local.fork_server.confinement import system_call_filter
 from sortie.transports.walls.container import LOW_LIMITS, WAITING
 from sortie.transports.walls.container_engine import ContainerEngine
 from sortie.transports.walls.container_names import own_life
