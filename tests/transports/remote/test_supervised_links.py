@@ -11,6 +11,7 @@ import random
 import signal
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import trio
@@ -313,3 +314,52 @@ async def test_what_a_removal_left_goes_with_the_next_program(host: Host) -> Non
         await living.finish()
     assert living.supervision.exit == 0
     await living.cleared()
+
+
+async def test_what_is_half_made_goes_where_nobody_makes_it_any_more(host: Host) -> None:
+    """Directories of whoever was killed, whatever stands in them; not that of somebody alive."""
+    for name in (f"{'1' * 32}.{os.getpid()}.new", f"{'2' * 32}.{2**22 + 1}.new", "3" * 32):
+        (host.directory / f"sortie-run.{name}" / "at.2").mkdir(parents=True)
+    program = Program(host, "true")
+    async with trio.open_nursery() as nursery:
+        await program.start(nursery)
+        await program.finish()
+    living = host.directory / f"sortie-run.{'1' * 32}.{os.getpid()}.new"
+
+    await come(lambda: host.files() == [living.name])
+
+    (living / "at.2").rmdir()
+    living.rmdir()
+    await program.cleared()
+
+
+SLOW_MKFIFO = """#!/bin/sh
+: >making
+while [ ! -e "$HOME/go on" ]; do sleep 0.02; done
+exec /usr/bin/mkfifo "$@"
+"""
+
+
+async def test_a_program_is_not_cleaned_up_while_it_begins(host: Host, tmp_path: Path) -> None:
+    """Its directory has its name only when it says who is there; others begin and end meanwhile."""
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    (tools / "mkfifo").write_text(SLOW_MKFIFO)
+    (tools / "mkfifo").chmod(0o755)
+    environ = host.env
+    slow, quick = Program(host, "true"), Program(host, "true")
+    async with trio.open_nursery() as nursery:
+        host.env = {**environ, "PATH": f"{tools}:{environ['PATH']}"}
+        nursery.start_soon(slow.start, nursery)
+        await come(lambda: list(host.directory.glob("sortie-run.*/making")))
+        (made,) = host.files()
+        host.env = environ
+        await quick.start(nursery)
+        await quick.finish()
+        await come(lambda: host.files() == [made])
+        (host.directory / "go on").touch()
+        await come(lambda: slow.link is not None and slow.supervision.attached)
+        await slow.finish()
+
+    assert made.endswith(".new")
+    await slow.cleared()

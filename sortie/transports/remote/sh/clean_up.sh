@@ -5,9 +5,14 @@ clean_up() {
   was=
   for d in "$1".*; do
     [ -d "$d" ] && [ ! -L "$d" ] && [ -O "$d" ] || continue
-    case $d in *.gone) rm -rf -- "$d"; continue ;; esac
-    # Who has made it a moment ago, and has not said yet who it is.
-    [ -e "$d/supervisor" ] || continue
+    case $d in
+      *.gone) rm -rf -- "$d"; continue ;;
+      *.new)
+        own=${d%.new}
+        [ -e "/proc/${own##*.}" ] || rm -rf -- "$d"
+        continue
+        ;;
+    esac
     own= run=
     IFS=' ' read -r own run <"$d/run"
     case " $3 " in *" ${own:--} "*) continue ;; esac

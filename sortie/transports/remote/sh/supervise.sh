@@ -62,15 +62,20 @@ feed() {
 mark() { { ulimit -S -w "$1" || ulimit -S -x "$1"; } 2>/dev/null; }
 
 clean_up "${place%.*}" '' "$id"
-(umask 077; mkdir -- "$place") || refuse unkept
 umask=$(umask)
 umask 077
-setsid=$(command -v setsid)
-note_process supervisor $$
+# Until all that others look for is written, the directory has a name that says whose it is.
+made=$place
+place=$made.$$.new
 refuse() { say "$@"; rm -rf -- "$place"; exit 0; }
-echo "$id $cookie" >"$place/run"
-: >"$place/taken"
+mkdir -- "$place" || refuse unkept
+setsid=$(command -v setsid)
+note_process supervisor $$ || refuse unkept
+echo "$id $cookie" >"$place/run" || refuse unkept
+printf '' >"$place/taken" || refuse unkept
 (cd -- "$place" && mkfifo lease kick begin in o1 o2 bell1 bell2 room1 room2) || refuse unkept
+mv -- "$place" "$made" || refuse unkept
+place=$made
 
 # The program waits for a word, and ends where we have ended before.
 exec 8<>"$place/begin"
