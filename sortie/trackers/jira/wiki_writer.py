@@ -48,6 +48,8 @@ def _block(token: Token, markers: str) -> str:
     match token["type"]:
         case "paragraph" | "block_text":
             return _lines(children)
+        case "heading" if markers:
+            return _strong(children)  # Jira knows no heading behind the marker of an item
         case "heading":
             return f"h{token['attrs']['level']}. {_lines(children)}"
         case "block_code":
@@ -79,9 +81,21 @@ def _code(text: str, info: str) -> str:
 def _item(item: Token, markers: str) -> str:
     """Return an item with what stands in it; its further blocks begin on lines of their own."""
     done = "" if item["type"] != "task_list_item" else _box(item["attrs"].get("checked"))
-    parts = [text for child in item.get("children", []) if (text := _block(child, markers))]
-    first = "" if not parts or item["children"][0]["type"] == "list" else parts.pop(0)
-    return "\n".join([f"{markers} {done}{first}".rstrip(), *parts])
+    children = [child for child in item.get("children", []) if child["type"] != "blank_line"]
+    parts = [_block(child, markers) for child in children]
+    first = parts.pop(0) if children and children[0]["type"] != "list" else ""
+    return "\n".join([f"{markers} {done}{first}".rstrip(), *filter(None, parts)])
+
+
+def _strong(tokens: Sequence[Token]) -> str:
+    """Return a line in bold, in which nothing is bold by itself."""
+    weak = [t for token in tokens for t in (token["children"] if _is_strong(token) else [token])]
+    content = _inline(weak, False)
+    return f"*{content}*" if content and content.strip() == content else content
+
+
+def _is_strong(token: Token) -> bool:
+    return bool(token["type"] == "strong")
 
 
 def _box(checked: object) -> str:

@@ -346,6 +346,7 @@ def test_what_is_written_is_sound_and_means_the_same_again(markdown: str) -> Non
 
 
 @settings(deadline=None, max_examples=200)
+@example("- #")
 @given(st.text(st.sampled_from("ab *_-+^~{}[]|!#>`\\\n.1h?"), max_size=40))
 def test_any_markdown_can_be_written(markdown: str) -> None:
     """No text of an agent's makes a comment fail, and its words stay."""
@@ -368,6 +369,21 @@ def test_agents_call_nobody_and_run_nothing_in_wiki_markup() -> None:
     assert markup == (
         "\\[\\~ann] \\{html\\}x\\{html\\} \\!http://e.org/x.png! \\[a\\|javascript:x]"
     )
+
+
+HEADED_ITEMS = {
+    "- # a": "* *a*",
+    "- ## a **b** _c_": "* *a b _c_*",
+    "1. #\n   - # b\n   - c": "#\n#* *b*\n#* c",
+    "- a\n\n  # b": "* a\n*b*",
+    "- > # a": "* {quote}\nh1. a\n{quote}",
+}
+
+
+@pytest.mark.parametrize(("markdown", "markup"), HEADED_ITEMS.items())
+def test_a_heading_in_an_item_is_bold_in_wiki_markup(markdown: str, markup: str) -> None:
+    """Behind the marker of an item Jira shows ``h1.`` as it is written."""
+    assert wiki_writer.from_markdown(markdown) == markup
 
 
 WIKI = {
