@@ -14,7 +14,8 @@ import trio
 
 from sortie.model.allowed_hosts import allowed_host
 from sortie.transports import Command, Transport
-from sortie.transports.walls.bubblewrap import BubblewrapTransport, Enclosure, arguments
+from sortie.transports.walls.bubblewrap import BubblewrapTransport, surroundings
+from sortie.transports.walls.enclosure import Enclosure, arguments, view_of
 from sortie.transports.walls.run_network import RunNetwork
 from tests.benchmarks.row import Scale, Value, middle
 from tests.transports.endings import local_transport
@@ -39,7 +40,9 @@ async def _starts(place: Path, count: int) -> Mapping[str, Value]:
     listed: list[float] = []
     bare: list[float] = []
     bare_walled: list[float] = []
-    bubblewrap = [which("bwrap") or "bwrap", *arguments(command, Enclosure()), "--", "/bin/true"]
+    found = surroundings(command)
+    words = arguments(found, view_of(Enclosure(), found), {}, has_network=True)
+    bubblewrap = [which("bwrap") or "bwrap", *words, "--", "/bin/true"]
     async with local_transport("namespaces") as local:
         network = RunNetwork(allowed=(allowed_host("localhost:1"),), tell=lambda _: None)
         wall = BubblewrapTransport(local, Enclosure())

@@ -8,72 +8,31 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
-from functools import partial
 from shutil import which
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from sortie.model import ProgramNotFound, TransportError
 from sortie.resources import run_in_thread
-from sortie.transports import WRAPPED_STDIN, Command, Exit, Process, Transport
-from sortie.transports.walls import GONE_VARIABLES, OF_USERS, SandboxedTransport
+from sortie.transports import Command, Exit, Process, Transport
+from sortie.transports.walls import SandboxedTransport
+from sortie.transports.walls.enclosure import (
+    Enclosure,
+    FoundPath,
+    Surroundings,
+    View,
+    enclosed,
+    view_of,
+)
 from sortie.transports.walls.run_network import RunNetwork
 
-PROGRAM = "bwrap"
-_WRAPPERS = 2
-"""Bubblewrap and process 1 of the namespace that it makes stand above the program."""
-
-SYSTEM = (
-    "/usr",
-    "/bin",
-    "/sbin",
-    "/lib",
-    "/lib32",
-    "/lib64",
-    "/libx32",
-    "/etc",
-    "/opt",
-    "/nix",
-    "/snap",
-    "/run/systemd/resolve",
-    "/run/resolvconf",
-)
-"""What programs need of the system, where it is there. All else is not: /home, /srv, /var, /run."""
-
-_SHARED = ("/.local", "/usr/local", "/home", "/root")
-"""Whose ``bin`` holds programs that have nothing to do with each other."""
 _LONGEST_LINE = 256
 _ELF = b"\x7fELF"
 
-_STARTED_BY = ("/bin/sh", "-c", f'exec setsid "$0" "$@" <&{WRAPPED_STDIN} {WRAPPED_STDIN}<&-')
-"""Bubblewrap keeps its own stdin open for as long as the program runs, which may close it; and its
-process 1 leads the session, which is not to be that of the program."""
-
 _OF_SIGNALS = 128
 _SIGNALS = frozenset(map(int, signal.Signals))
-
-_OF_KERNEL = tuple(
-    f"/proc/{name}"
-    for name in ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi", "mtrr", "pressure")
-)
-"""What the user root may write to without any capability, such as the core pattern. Others may not,
-and a sandbox inside of this one could not mount /proc where a part of it is covered."""
-
-
-class Enclosure(Struct, frozen=True, kw_only=True):
-    """What programs find inside. ``write`` and ``read`` are paths, as far as they are there;
-    ``own`` are directories that are made first, and may be written to. ``hide`` are taken away
-    again. ``has_network`` is the host's network, or one that is made for
-    it; without it there is none."""
-
-    read: tuple[str, ...] = ()
-    write: tuple[str, ...] = ()
-    own: tuple[str, ...] = ()
-    hide: tuple[str, ...] = ()
-    has_network: bool = True
 
 
 class BubblewrapTransport(SandboxedTransport):
@@ -83,7 +42,7 @@ class BubblewrapTransport(SandboxedTransport):
         self, outside: Transport, enclosure: Enclosure, network: RunNetwork | None = None
     ) -> None:
         super().__init__(outside)
-        self._enclosure = enclosure
+        self.enclosure = enclosure
         self._network = network
         self._works = False
 
@@ -93,16 +52,27 @@ class BubblewrapTransport(SandboxedTransport):
 
     @asynccontextmanager
     async def _process(self, command: Command) -> AsyncIterator[Process]:
-        search_path = command.env.get("PATH", os.defpath)
-        program = await self.outside.resolve_program(command.argv[0], search_path)
-        await run_in_thread(partial(check_executable, program, search_path))
-        found = replace(command, argv=(program, *command.argv[1:]))
-        wrapped = await run_in_thread(partial(enclosed, found, self._enclosure))
+        wrapped = await self.wrapped(command)
         try:
             async with self._started(wrapped) as process:
                 yield _ProcessInside(process)
         except ProgramNotFound as exc:
             raise TransportError(f"{exc}; install bubblewrap, or set sandbox.kind to none") from exc
+
+    async def wrapped(self, command: Command) -> Command:
+        """Return the command that starts another inside. Raises ProgramNotFound where that cannot
+        be started anywhere."""
+        search_path = command.env.get("PATH", os.defpath)
+        program = await self.outside.resolve_program(command.argv[0], search_path)
+        named = replace(command, argv=(program, *command.argv[1:]))
+        return await run_in_thread(lambda: self._wrapped(named, search_path))
+
+    def _wrapped(self, command: Command, search_path: str) -> Command:
+        check_executable(command.argv[0], search_path)
+        found = surroundings(command)
+        view = view_of(self.enclosure, found)
+        paths = find_paths(view)
+        return enclosed(command, found, view, paths, has_network=self.enclosure.has_network)
 
     def _started(self, command: Command) -> AbstractAsyncContextManager[Process]:
         if self._network is None:
@@ -116,19 +86,27 @@ class BubblewrapTransport(SandboxedTransport):
             self._network.check(os.environ)
         if self._works:
             return
-        command = Command(
-            argv=("/bin/sh", "-c", "exit 0"), cwd="/tmp", env=dict(os.environ), grace=0.0
-        )
+        command = Command(argv=("/bin/sh", "-c", "exit 0"), cwd="/tmp", env=self.environ, grace=0.0)
         async with self.process(command) as process:
             said = b"".join([chunk async for _, chunk in process.output()])
             exit_ = await process.wait()
         if exit_.status != 0:
             why = said.decode("utf-8", "replace").strip() or f"it ended with {exit_}"
             raise TransportError(
-                f"bubblewrap cannot make a sandbox here: {why}; see docs/sandbox.md, or set"
+                f"bubblewrap cannot make a sandbox {self.place}: {why}; see docs/sandbox.md, or set"
                 " sandbox.kind to none"
             )
         self._works = True
+
+    @property
+    def environ(self) -> Mapping[str, str]:
+        """The environment of a program that is tried."""
+        return dict(os.environ)
+
+    @property
+    def place(self) -> str:
+        """Where programs start, in a sentence."""
+        return "here"
 
 
 class _ProcessInside:
@@ -155,64 +133,41 @@ def _as_of_program(told: Exit) -> Exit:
     return Exit(signal=number, by_us=told.by_us)
 
 
-def enclosed(command: Command, enclosure: Enclosure) -> Command:
-    """Return the command that starts another in bubblewrap; makes its own directories."""
-    env = {name: value for name, value in command.env.items() if name not in GONE_VARIABLES}
-    argv = (PROGRAM, *arguments(command, enclosure), "--", *_STARTED_BY, *command.argv)
-    return replace(command, argv=argv, env=env, wrappers=command.wrappers + _WRAPPERS)
+def surroundings(command: Command) -> Surroundings:
+    """Return what this machine has of what a program needs."""
+    home = os.path.abspath(command.env.get("HOME") or os.path.expanduser("~"))
+    return Surroundings(
+        workspace=os.path.realpath(command.cwd),
+        home=home,
+        real_home=os.path.realpath(home),
+        is_root=os.geteuid() == 0,
+        started=tuple(_started(command)),
+    )
 
 
-def arguments(command: Command, enclosure: Enclosure) -> Iterator[str]:
-    """Yield bubblewrap's arguments; what comes later lies over what was named before."""
-    workspace = os.path.realpath(command.cwd)
-    home = os.path.realpath(command.env.get("HOME") or os.path.expanduser("~"))
-    yield from ("--unshare-user-try", "--unshare-pid", "--unshare-ipc", "--unshare-uts")
-    yield from ("--unshare-cgroup-try", "--die-with-parent", "--new-session", "--cap-drop", "ALL")
-    if not enclosure.has_network:
-        yield "--unshare-net"
-    for path in SYSTEM:
-        yield from ("--ro-bind-try", path, path)
-    yield from ("--dev", "/dev", "--proc", "/proc")
-    for path in _OF_KERNEL if os.geteuid() == 0 else ():
-        yield from ("--ro-bind-try", path, path)
-    for path in ("/tmp", "/var/tmp", *(() if home == "/" else (home,))):
-        yield from ("--tmpfs", path)
-    of_home = (os.path.join(home, name) for name in OF_USERS)
-    read = (*of_home, *installation_of(command), *enclosure.read)
-    write = (*enclosure.write, *enclosure.own)
-    for path in enclosure.own:
+def find_paths(view: View) -> Mapping[str, FoundPath]:
+    """Make a program's own directories, and return what is there of what it is shown, by name; of
+    nothing where nothing is hidden."""
+    for path in view.own:
         os.makedirs(path, mode=0o700, exist_ok=True)
-    for path in read:
-        yield from ("--ro-bind-try", path, path)
-    for path in write:
-        yield from ("--bind-try", path, path)
-    for path in _seen(enclosure.hide, (*SYSTEM, *read, *write), workspace):
-        yield from ("--tmpfs", path) if os.path.isdir(path) else ("--ro-bind", "/dev/null", path)
-    yield from ("--bind", workspace, workspace, "--remount-ro", "/", "--chdir", workspace)
+    hidden = dict(_found(view.hide))
+    return hidden and hidden | dict(_found(view.shown))
 
 
-def installation_of(command: Command) -> Iterator[str]:
-    """Yield the directories, outside of the system's, that a program needs to be started: those of
-    its file, of what that links to, and of the interpreter of a script."""
+def _found(paths: Iterable[str]) -> Iterator[tuple[str, FoundPath]]:
+    for path in paths:
+        real = os.path.realpath(path)
+        if os.path.lexists(real):
+            yield path, FoundPath(path=real, is_directory=os.path.isdir(real))
+
+
+def _started(command: Command) -> Iterator[str]:
+    """Yield the files by which a program is started."""
     search_path = command.env.get("PATH", os.defpath)
     program = which(command.argv[0], path=search_path)
     while program is not None:
-        for path in dict.fromkeys((os.path.abspath(program), os.path.realpath(program))):
-            if not any(_lies_in(path, system) for system in SYSTEM):
-                yield _installed_in(path)
+        yield from (os.path.abspath(program), os.path.realpath(program))
         program = _interpreter(program, search_path)
-
-
-def _installed_in(path: str) -> str:
-    """Return the directory of an installation with the program at this path: the one that holds it,
-    or all around a ``bin`` of its own."""
-    before, found, _ = path.partition("/lib/node_modules/")
-    if found:
-        return before
-    directory = os.path.dirname(path)
-    above = os.path.dirname(directory)
-    has_own = os.path.basename(directory) == "bin" and not above.endswith(_SHARED)
-    return above if has_own and above != "/" else directory
 
 
 def check_executable(program: str, search_path: str) -> None:
@@ -242,17 +197,3 @@ def _interpreter(program: str, search_path: str) -> str | None:
     if len(words) > 1 and os.path.basename(words[0]) == b"env":
         return which(os.fsdecode(words[-1]), path=search_path)
     return os.fsdecode(words[0]) if words else None
-
-
-def _seen(paths: Iterable[str], visible: Iterable[str], workspace: str) -> Iterator[str]:
-    """Yield those that are there to be seen and do not hold the workspace, which would be hidden
-    with them."""
-    roots = [os.path.realpath(path) for path in visible]
-    for path in dict.fromkeys(map(os.path.realpath, paths)):
-        is_seen = os.path.lexists(path) and any(_lies_in(path, root) for root in roots)
-        if is_seen and not _lies_in(workspace, path):
-            yield path
-
-
-def _lies_in(path: str, directory: str) -> bool:
-    return path == directory or path.startswith(directory.rstrip("/") + "/")
