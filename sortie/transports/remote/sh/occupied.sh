@@ -8,8 +8,16 @@ cd -P -- "$path" || whole yes
 home=${PWD%/} found=
 read -r me rest </proc/self/stat
 
-# lives_here PID tells whether it does.
-lives_here() { cd -P "/proc/$1/cwd" && case $PWD in "${home:-/}" | "$home"/*) ;; *) return 1 ;; esac; }
+# lives_here PID tells whether it does. A shell cannot tell where the directory of a process is that has
+# mounts of its own, but readlink can.
+lives_here() {
+  where=
+  ! cd -P "/proc/$1/cwd" || where=$PWD
+  case $where in
+    '' | /proc/*) [ -d "/proc/$1/cwd/" ] && where=$(readlink "/proc/$1/cwd") || return 1 ;;
+  esac
+  case $where in "${home:-/}" | "$home"/*) ;; *) return 1 ;; esac
+}
 
 name_it() {
   mark=
