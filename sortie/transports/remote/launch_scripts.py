@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from sortie.model import TransportError
-from sortie.transports import COOKIE, HOST_VARIABLES, Command, Stdin
+from sortie.transports import COOKIE, HOST_VARIABLES, WRAPPED_STDIN, Command, Stdin
 from sortie.transports.remote.namespaces import Namespaces
 from sortie.transports.remote.scripts import (
     assignment,
@@ -31,8 +31,9 @@ STRING_LIMIT = 131072
 
 # Of a mark: nineteen digits, all of which fit in the 63 bits that a shell calculates with.
 _FIRST_MARK, _MARKS = 41 * 10**17, 10**17
-_OPEN_PLACE = 'exec <"$0"; exec "$@"'
-_OPEN_PIPE = 'exec <"$0"; command -p rm -rf -- "${0%/*}"; exec "$@"'
+_OPEN_PLACE = 'exec "$@"'
+_OPEN_PIPE = 'command -p rm -rf -- "${0%/*}"; exec "$@"'
+"""What follows where a program has opened its stdin."""
 _VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 # bash makes these read-only: setting one would end the script.
 _BASH_READ_ONLY = frozenset({"UID", "EUID", "PPID", "SHELLOPTS", "BASHOPTS", "BASH_VERSINFO"})
@@ -115,6 +116,7 @@ def given_to_launch(launch: RemoteLaunch) -> dict[str, str]:
         "cookie": launch.cookie,
         "grace": str(launch.centiseconds),
         "lease": f"{launch.lease:g}",
+        "wrappers": str(command.wrappers),
         "kept": " ".join((*HOST_VARIABLES, *launch.variables)),
     }
     if "PATH" in command.env:
@@ -156,7 +158,7 @@ def _watching(launch: RemoteLaunch) -> list[bytes]:
     watchdog = [
         name,
         *making_namespace(launch.namespaces.idle),
-        *texts("stat_of", "clock", "lives", "child_of", "lease", "namespace_watchdog"),
+        *texts("stat_of", "clock", "lives", "child_of", "innermost", "lease", "namespace_watchdog"),
     ]
     reading = texts("stat_of", "child_of", "await_namespace")
     return [watch_function(launch, watchdog), *reading, *texts("start", "namespaced")]
@@ -218,11 +220,14 @@ def _exports(launch: RemoteLaunch) -> list[bytes]:
     return [_export(name, value) for name, value in launch.command.env.items()]
 
 
-def _exec(launch: RemoteLaunch, leading: bytes, fifo: str, opening: str) -> bytes:
+def _exec(launch: RemoteLaunch, leading: bytes, fifo: str, opened: str) -> bytes:
     """Return the line that becomes the program."""
     arguments = [quoted(argument) for argument in launch.command.argv[1:]]
-    inside = _inside(launch, fifo, opening)
-    return b" ".join([b"exec", leading, inside, b'"$found"', *arguments, b"<&5 3<&- 5<&-"])
+    inside = _inside(launch, fifo, opened)
+    stdin = b"<&5 3<&- 5<&-"
+    if launch.command.wrappers:
+        stdin = b"%d<&5 5<&- </dev/null" % WRAPPED_STDIN  # in the place of the lease
+    return b" ".join([b"exec", leading, inside, b'"$found"', *arguments, stdin])
 
 
 def _become_inline(launch: RemoteLaunch) -> bytes:
@@ -243,16 +248,19 @@ def _become_inline(launch: RemoteLaunch) -> bytes:
     return b"exec 2>&6 6>&- 7>&- <&5 3<&- 5<&-\nsay_started\n%s\nexit" % line
 
 
-def _inside(launch: RemoteLaunch, fifo: str, opening: str) -> bytes:
+def _inside(launch: RemoteLaunch, fifo: str, opened: str) -> bytes:
     """Return the words that run what follows in the launch's namespace, leading a session; none
-    where it has no namespace. ``opening`` is what opens its stdin, the word ``fifo``, in there."""
+    where it has no namespace. It opens its stdin, the word ``fifo``, in there, and then ``opened``
+    follows."""
     if launch.namespaces is None:
         return b""
     entering = _entering(launch.namespaces, b'"$namespace_init"')
     inside = b"%s %s" % (entering, word(launch.namespaces.setsid))
     if launch.command.stdin is Stdin.PIPE:
         # What waits for the program has all that we have open, and would keep its stdin open.
-        return b"%s /bin/sh -c %s %s" % (inside, quoted(opening), fifo.encode())
+        at = WRAPPED_STDIN if launch.command.wrappers else 0
+        opening = quoted(f'exec {at}<"$0"; {opened}')
+        return b"%s /bin/sh -c %s %s" % (inside, opening, fifo.encode())
     return inside
 
 

@@ -90,7 +90,12 @@ class RemoteProgram:
         """What tells whether anything of it is left; None where it has no namespace."""
         if self._launch.namespaces is None or self._root is None:
             return None
-        return Remains(pid=self._root.identity.pid, ticks=self._root.ticks, init=self._init)
+        return Remains(
+            pid=self._root.identity.pid,
+            ticks=self._root.ticks,
+            init=self._init,
+            wrappers=self._launch.command.wrappers,
+        )
 
     @property
     def stdin(self) -> RemoteStdin | None:

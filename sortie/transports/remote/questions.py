@@ -50,8 +50,8 @@ def namespaces_body(remains: Iterable[Remains], grace: float) -> list[bytes]:
     given = [round(grace * 100)]
     for one in remains:
         init = one.init or NamespaceInit(pid=0, ticks=0)
-        given += [one.pid, one.ticks, init.pid, init.ticks]
-    names = ("stat_of", "clock", "lives", "child_of", "end_namespaces")
+        given += [one.pid, one.ticks, init.pid, init.ticks, one.wrappers]
+    names = ("stat_of", "clock", "lives", "child_of", "innermost", "end_namespaces")
     body = b'end_namespaces %s\nwhole yes "$was | $m"' % words(map(str, given))
     return [*map(text, names), body]
 

@@ -95,7 +95,7 @@ def supervisor_script(supervised: SupervisedLaunch) -> bytes:
     else:
         watchdog = [
             *making_namespace(launch.namespaces.idle),
-            *texts(*_LIVING, "clock", "supervised_lease", "namespace_watchdog"),
+            *texts(*_LIVING, "innermost", "clock", "supervised_lease", "namespace_watchdog"),
         ]
         reading, watched = texts("await_namespace"), "supervised_namespaced"
     return block(

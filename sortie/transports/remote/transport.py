@@ -134,6 +134,8 @@ class ShellTransport:
         check_speakable(command, inline=self._inline)
         for left in reversed(range(_MOST_TRIES)):
             namespaces = await self.namespaces()
+            if command.wrappers and namespaces is None:
+                raise self._no_sandbox(command)
             async with AsyncExitStack() as stack:
                 try:
                     process = await stack.enter_async_context(self._started(command, namespaces))
@@ -169,6 +171,13 @@ class ShellTransport:
             HostTrouble.UNREACHABLE,
             f"host {self._host} gives no PID namespace, which isolation: pid-namespace demands:"
             f" {found.reason}; allow user namespaces there, or set isolation to auto",
+        )
+
+    def _no_sandbox(self, command: Command) -> TransportError:
+        return TransportError(
+            f"could not start {command.argv[0][:80]} on host {self._host}: its sandbox needs a PID"
+            " namespace, and programs get none there; 'sortie doctor' says why"
+            f" (hosts.{self._host}.isolation): lift that, or set sandbox.kind to none"
         )
 
     @asynccontextmanager

@@ -13,11 +13,13 @@ from sortie.transports.remote.namespaces import NamespaceInit
 
 class Remains(Struct, frozen=True, kw_only=True):
     """What of a program with a namespace ends last: ``pid`` and ``ticks`` (its start) are those of
-    what waits for the program; ``init`` is None where it is not known."""
+    what waits for the program; ``init`` is None where it is not known. ``wrappers`` is as in the
+    program's Command."""
 
     pid: int
     ticks: int
     init: NamespaceInit | None = None
+    wrappers: int = 0
 
 
 class HasRemains(Protocol):

@@ -15,27 +15,27 @@ find_init() {
   done
 }
 
-# Leaves in m who lives, the inits of them in inits, of these: WAITING START INIT START ...
+# Leaves in m who lives, the inits of them in inits, of these: WAITING START INIT START WRAPPERS ...
 who() {
   m= inits=
-  while [ $# -gt 3 ]; do
+  while [ $# -gt 4 ]; do
     ! lives "$3" "$4" || inits="$inits $3"
     ! lives "$1" "$2" || m="$m $1"
-    shift 4
+    shift 5
   done
   m=$inits$m
 }
 
-# end_namespaces GRACE WAITING START INIT START ... takes the grace time in 1/100 s, and 0 for an init
+# end_namespaces GRACE WAITING START INIT START WRAPPERS ... takes the grace time in 1/100 s, and 0 for an init
 # that is not known. It leaves in was who was there, and in m the pids that stay.
 end_namespaces() {
   grace=$1 all=
   shift
-  while [ $# -gt 3 ]; do
+  while [ $# -gt 4 ]; do
     init=$3 at=$4
     [ "$init" != 0 ] || ! lives "$1" "$2" || find_init "$1"
-    all="$all $1 $2 $init $at"
-    shift 4
+    all="$all $1 $2 $init $at $5"
+    shift 5
   done
   who $all
   was=$m
@@ -57,13 +57,13 @@ end_namespaces() {
 }
 
 politely() {
-  while [ $# -gt 3 ]; do
+  while [ $# -gt 4 ]; do
     if lives "$1" "$2"; then
-      child_of "$1"
+      innermost "$1" "$5"
       kill -s TERM "${c:-$1}"
       # A stopped program takes it when it is continued; what waits for it has stopped with it.
       kill -s CONT "$1" $c
     fi
-    shift 4
+    shift 5
   done
 }

@@ -5,7 +5,9 @@
 # P is what waits for the program and ends as the program does. The holder begins in the directory of
 # the program, which enters the namespace there.
 
-P=$1 S=$2 G=$3 L=$4 D=$5
+# SIGTERM goes to the program, which is W wrappers below its child.
+
+P=$1 S=$2 G=$3 L=$4 D=$5 W=$6
 PATH=$PATH:/usr/sbin:/sbin
 hold 3<&- 4>&- 7>&- &
 O=$!
@@ -42,7 +44,7 @@ trap finish EXIT
 lease go_on
 clock; until=$((t + G))
 if lives "$P" "$S"; then
-  child_of "$P"
+  innermost "$P" "$W"
   kill -s TERM "${c:-$P}"
   # A stopped program takes it when it is continued; what waits for it has stopped with it.
   kill -s CONT "$P" $c

@@ -1,5 +1,5 @@
 # Starts the watchdog of a program that is to run in a PID namespace, which the watchdog has made.
-watched=$(watch $$ "$born" "$grace" "$lease" "$pipe" 2>&6 5<&- 6>&- | {
+watched=$(watch $$ "$born" "$grace" "$lease" "$pipe" "$wrappers" 2>&6 5<&- 6>&- | {
   await_namespace
   [ -z "$c" ] || ! stat_of "$c" || { set -- $s; echo "yes $c ${20}"; exit; }
   echo "no $flaw"

@@ -1,5 +1,5 @@
 # Starts the watchdog of a supervised program in a PID namespace, which the watchdog makes.
-watched=$(watch "$P" "$born" "$grace" "$lease" "$place" 3<&- 5<&- 6>&- 7>&- 8>&- 9>&- | {
+watched=$(watch "$P" "$born" "$grace" "$lease" "$place" "$wrappers" 3<&- 5<&- 6>&- 7>&- 8>&- 9>&- | {
   await_namespace
   [ -z "$c" ] || ! stat_of "$c" || { set -- $s; echo "yes $c ${20}"; exit; }
   echo "no $flaw"
