@@ -82,7 +82,25 @@ class Surroundings(Struct, frozen=True, kw_only=True):
     def installations(self) -> tuple[str, ...]:
         """The directories, outside of the system's, that the program needs to be started."""
         outside = (path for path in self.started if not any(lies_in(path, one) for one in SYSTEM))
-        return tuple(dict.fromkeys(map(_installed_in, outside)))
+        return tuple(dict.fromkeys(map(self._installed_in, outside)))
+
+    def _installed_in(self, path: str) -> str:
+        """Return the directory of an installation with the program at this path: the one that holds
+        it, or all around a ``bin`` of its own. What is around the home or the workspace is none:
+        then it is the file alone."""
+        before, modules, _ = path.partition("/lib/node_modules/")
+        if modules:
+            return f"{before}{modules.rstrip('/')}" if self._is_around(before) else before
+        directory = os.path.dirname(path)
+        above = os.path.dirname(directory)
+        is_bin = os.path.basename(directory) == "bin" and not above.endswith(_SHARED)
+        if is_bin and not self._is_around(above):
+            return above
+        return path if self._is_around(directory) else directory
+
+    def _is_around(self, directory: str) -> bool:
+        places = (self.home, self.real_home, self.workspace)
+        return any(lies_in(place, directory or "/") for place in places)
 
 
 class View(Struct, frozen=True, kw_only=True):
@@ -176,18 +194,6 @@ def _hidden(view: View, paths: Mapping[str, FoundPath], workspace: str) -> Itera
             if root is not None and lies_in(hidden.path, root):
                 below = hidden.path[len(root) :].lstrip("/")
                 yield replace(hidden, path=os.path.join(name, below) if below else name)
-
-
-def _installed_in(path: str) -> str:
-    """Return the directory of an installation with the program at this path: the one that holds it,
-    or all around a ``bin`` of its own."""
-    before, found, _ = path.partition("/lib/node_modules/")
-    if found:
-        return before
-    directory = os.path.dirname(path)
-    above = os.path.dirname(directory)
-    has_own = os.path.basename(directory) == "bin" and not above.endswith(_SHARED)
-    return above if has_own and above != "/" else directory
 
 
 def lies_in(path: str, directory: str) -> bool:
