@@ -191,7 +191,6 @@ def all_findings(
     yield from hook_findings(parts["hooks"], secrets)
     yield from worker_findings(parts["worker"])
     if parts["sandbox"] is not None and parts["worker"] is not None:
-        on_hosts = bool(parts["worker"].hosts)
         leads = isinstance(agent_schema, AgentSchema) and agent_schema.leads(parts["agent"])
-        yield from sandbox_findings(parts["sandbox"], on_hosts=on_hosts, leads=leads)
+        yield from sandbox_findings(parts["sandbox"], parts["worker"], leads=leads)
     yield from server_findings(parts["server"])

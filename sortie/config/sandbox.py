@@ -13,13 +13,14 @@ from sortie.config.report import Finding
 from sortie.config.values import (
     CheckWithSchema,
     Command,
+    HostPathText,
     Line,
-    PathText,
     amount,
     choice,
     needs,
     whole,
 )
+from sortie.config.worker import WorkerSettings
 from sortie.model.allowed_hosts import allowed_host
 
 NETWORKS = ("none", "full")
@@ -82,9 +83,9 @@ class SandboxSettings(Block):
     ``memory`` in bytes, ``cpus`` in cores and ``pids`` bound it."""
 
     kind: Annotated[Literal["none", "bubblewrap", "container", "command"], choice(*KINDS)] = "none"
-    read: tuple[PathText, ...] = ()
-    write: tuple[PathText, ...] = ()
-    hide: tuple[PathText, ...] = ()
+    read: tuple[HostPathText, ...] = ()
+    write: tuple[HostPathText, ...] = ()
+    hide: tuple[HostPathText, ...] = ()
     network: Annotated[Literal["none", "full"] | tuple[str, ...], _network()] = "full"
     command: Command = None
     credentials: Annotated[Literal["agent", "proxy"], choice("agent", "proxy")] = "agent"
@@ -110,20 +111,20 @@ _FOREIGN = {
 """What means nothing to a kind."""
 
 
-def sandbox_findings(sandbox: SandboxSettings, *, on_hosts: bool, leads: bool) -> Iterator[Finding]:
+def sandbox_findings(
+    sandbox: SandboxSettings, worker: WorkerSettings, *, leads: bool
+) -> Iterator[Finding]:
     """Yield what of a sandbox cannot be had, and what means nothing to its kind.
 
-    ``on_hosts`` tells whether runs are on SSH hosts, and ``leads`` whether the agent can be led to
-    its model through a proxy."""
+    ``leads`` tells whether the agent can be led to its model through a proxy."""
     kind, given = sandbox.kind, sandbox.model_fields_set
     if kind == "none":
         for key in sorted(given - {"kind"}):
             message = "means nothing without sandbox.kind"
             yield Finding(path=("sandbox", key), message=message, severity="warning")
         return
-    if on_hosts:
-        message = "is for runs on this machine; there is none yet on hosts and in pods"
-        yield Finding(path=("sandbox", "kind"), message=message)
+    if worker.hosts:
+        yield from _remote_findings(sandbox, worker)
     for key in ("read", "write", "hide"):
         if "/" in getattr(sandbox, key):
             message = "holds / itself, which is no wall; name directories in it"
@@ -149,3 +150,25 @@ def sandbox_findings(sandbox: SandboxSettings, *, on_hosts: bool, leads: bool) -
         if key in given:
             message = f"means nothing to kind: {kind}"
             yield Finding(path=("sandbox", key), message=message, severity="warning")
+
+
+def _remote_findings(sandbox: SandboxSettings, worker: WorkerSettings) -> Iterator[Finding]:
+    """Yield what of a sandbox cannot be had where runs are on hosts."""
+    if worker.kubernetes is not None:
+        message = "is for runs on this machine and on SSH hosts; there is none yet in pods"
+        yield Finding(path=("sandbox", "kind"), message=message)
+        return
+    hosts = ("worker", "ssh_hosts")
+    if sandbox.kind == "container":
+        message = "container is for runs on this machine; on SSH hosts it is bubblewrap or command"
+        yield Finding(path=("sandbox", "kind"), message=message, because=hosts)
+    if sandbox.kind == "bubblewrap" and sandbox.hosts:
+        message = "a list of hosts is for runs on this machine; on SSH hosts it is none or full"
+        yield Finding(path=("sandbox", "network"), message=message, because=hosts)
+    if sandbox.kind == "bubblewrap" and sandbox.credentials == "proxy":
+        message = "proxy is for runs on this machine; on SSH hosts the agent has its keys itself"
+        yield Finding(path=("sandbox", "credentials"), message=message, because=hosts)
+    if worker.ssh_secret_delivery == "inline":
+        message = "is not for worker.ssh_secret_delivery: inline, with which a command is a shell's"
+        delivery = ("worker", "ssh_secret_delivery")
+        yield Finding(path=("sandbox", "kind"), message=message, because=delivery)

@@ -14,7 +14,7 @@ from sortie.config.settings import Settings
 from sortie.daemon.locks import HeldElsewhere, Lock
 from sortie.daemon.repositories import Repositories, token_of
 from sortie.daemon.root_lock import RootLock
-from sortie.daemon.sandboxes import sandboxed
+from sortie.daemon.sandboxes import sandboxed, sandboxed_on_host
 from sortie.daemon.transports import TransportPool
 from sortie.model import (
     LOCAL,
@@ -30,6 +30,7 @@ from sortie.resources import Shortage, Shortages, run_in_thread, shortage_behind
 from sortie.store import Store
 from sortie.trackers import Tracker
 from sortie.transports import Transport
+from sortie.transports.walls import SandboxedTransport
 from sortie.worker import RemoteRepository, ReviewerAgent, RunContext
 from sortie.workflow.loader import Workflow
 from sortie.workspaces import Secrets, Workspaces, helper_env
@@ -69,6 +70,7 @@ class RunContexts:
         self._root_lock = root_lock
         self._repositories = repositories
         self._redact: Callable[[str], str] = unchanged
+        self._walls: dict[tuple[str, str], SandboxedTransport | None] = {}
         self.use(workflow)
 
     def use(self, workflow: Workflow) -> None:
@@ -80,6 +82,7 @@ class RunContexts:
         self._transports.helper_environ = helper_env(self._environ, tuple(sorted(names)), secrets)
         self._transports.use(settings)
         self._by_rule = made
+        self._walls.clear()
 
     def _made(self, workflow: Workflow, settings: Settings, secrets: Secrets) -> RunContext:
         """Return the context of a run on this machine under the settings of a rule."""
@@ -94,14 +97,16 @@ class RunContexts:
         local = self._transports.local
         remote = self._remote_on(settings, LOCAL, local)
         env_file = workflow.env_file
-        wall = sandboxed(
-            settings,
-            local,
-            self._environ,
-            mirror=None if remote is None else remote.at(settings.workspace.root).mirror,
-            secret_files=() if env_file is None else (str(env_file.absolute()),),
-            tell=self._transports.publish,
-        )
+        wall = None
+        if not settings.worker.hosts:
+            wall = sandboxed(
+                settings,
+                local,
+                self._environ,
+                mirror=None if remote is None else remote.at(settings.workspace.root).mirror,
+                secret_files=() if env_file is None else (str(env_file.absolute()),),
+                tell=self._transports.publish,
+            )
         return RunContext(
             settings=settings,
             prompt=workflow.prompt_of(settings),
@@ -147,7 +152,23 @@ class RunContexts:
         transport = self._transports.transport(host, self.local.settings)
         workspaces = Workspaces(here.settings.remote_root, transport)
         remote = self._remote_on(here.settings, host, transport)
-        return replace(here, transport=transport, workspaces=workspaces, remote=remote, wall=None)
+        key = (host, here.settings.rule)
+        if key not in self._walls:
+            self._walls[key] = self._wall_on(here, transport, remote)
+        wall = self._walls[key]
+        return replace(here, transport=transport, workspaces=workspaces, remote=remote, wall=wall)
+
+    def _wall_on(
+        self, here: RunContext, transport: Transport, remote: RemoteRepository | None
+    ) -> SandboxedTransport | None:
+        """Return the wall of runs on a host; it is kept, as it knows whether it works."""
+        settings = here.settings
+        return sandboxed_on_host(
+            settings,
+            transport,
+            {name: self._environ[name] for name in here.handed_over if name in self._environ},
+            mirror=None if remote is None else remote.at(settings.remote_root).mirror,
+        )
 
     def _remote_on(
         self, settings: Settings, host: str, transport: Transport

@@ -13,7 +13,7 @@ from sortie.config.settings import Settings
 from sortie.facts.fact import Fact
 from sortie.model.allowed_hosts import allowed_host
 from sortie.transports import Transport
-from sortie.transports.walls import OF_USERS, SandboxedTransport
+from sortie.transports.walls import OF_USERS, AbsentSandbox, SandboxedTransport
 
 if TYPE_CHECKING:
     from sortie.transports.walls.run_network import RunNetwork
@@ -46,12 +46,11 @@ def sandboxed(
             assert sandbox.command is not None
             return WrapperTransport(outside, _words(sandbox.command))
     network = _network_of(settings, tell)
-    beside = tuple(f"{settings.db_path}{end}" for end in _OF_DATABASE)
-    identity = settings.repository.identity_file
-    keys = (*settings.worker.ssh_identity_files, *(() if identity is None else (identity,)))
-    read = (*(() if mirror is None else (mirror,)), *sandbox.read)
+    home = environ.get("HOME", "")
+    read = _at_home((*(() if mirror is None else (mirror,)), *sandbox.read), home)
+    write = _at_home(sandbox.write, home)
     own = tuple(_kept(settings, environ))
-    hidden = (*sandbox.hide, *beside, *keys, *secret_files)
+    hidden = _at_home((*_hidden(settings), *secret_files), home)
     if sandbox.kind == "container":
         from sortie.transports.walls.container_transport import (
             ContainerChoice,
@@ -59,13 +58,12 @@ def sandboxed(
         )
 
         assert sandbox.image is not None
-        home = environ.get("HOME", "")
         choice = ContainerChoice(
             image=sandbox.image,
             daemon=_name_of(settings.db_path),
             engine=sandbox.engine,
             read=(*(os.path.join(home, name) for name in OF_USERS if home), *read),
-            write=sandbox.write,
+            write=write,
             own=own,
             hidden=hidden,
             home=home,
@@ -75,16 +73,69 @@ def sandboxed(
             pids=sandbox.pids,
         )
         return ContainerTransport(outside, choice, environ, network)
-    from sortie.transports.walls.bubblewrap import BubblewrapTransport, Enclosure
+    from sortie.transports.walls.bubblewrap import BubblewrapTransport
+    from sortie.transports.walls.enclosure import Enclosure
 
     enclosure = Enclosure(
         read=read,
-        write=sandbox.write,
+        write=write,
         own=own,
         hide=hidden,
         has_network=network is not None or sandbox.network == "full",
     )
     return BubblewrapTransport(outside, enclosure, network)
+
+
+def sandboxed_on_host(
+    settings: Settings,
+    outside: Transport,
+    handed_over: Mapping[str, str],
+    *,
+    mirror: str | None,
+) -> SandboxedTransport | None:
+    """Return the wall for runs of these settings on a remote host, None where they want none.
+
+    ``handed_over`` is what agents there have of the daemon's environment, and ``mirror`` is whose
+    objects the workspaces borrow.
+    """
+    sandbox = settings.sandbox
+    if sandbox.kind == "none":
+        return None
+    if sandbox.kind == "command":
+        from sortie.transports.walls.wrapper import WrapperTransport
+
+        assert sandbox.command is not None
+        return WrapperTransport(outside, _words(sandbox.command))
+    if sandbox.kind == "container":
+        return AbsentSandbox(outside, "sandbox.kind: container")
+    if sandbox.hosts or sandbox.credentials == "proxy":
+        return AbsentSandbox(outside, "sandbox.network with a list of hosts, or with a proxy,")
+    from sortie.transports.walls.enclosure import Enclosure
+    from sortie.transports.walls.remote_bubblewrap import RemoteBubblewrapTransport
+
+    enclosure = Enclosure(
+        read=(*(() if mirror is None else (mirror,)), *sandbox.read),
+        write=sandbox.write,
+        own=tuple(_kept(settings, {**handed_over, "HOME": handed_over.get("HOME", "~")})),
+        hide=tuple(_hidden(settings)),
+        has_network=sandbox.network == "full",
+    )
+    return RemoteBubblewrapTransport(outside, enclosure)
+
+
+def _hidden(settings: Settings) -> Iterator[str]:
+    """Yield what is not seen inside."""
+    yield from settings.sandbox.hide
+    yield from (f"{settings.db_path}{end}" for end in _OF_DATABASE)
+    yield from settings.worker.ssh_identity_files
+    if settings.repository.identity_file is not None:
+        yield settings.repository.identity_file
+
+
+def _at_home(paths: Sequence[str], home: str) -> tuple[str, ...]:
+    """Return paths that begin with ``~`` as they are on this machine."""
+    begins = ((path, path == "~" or path.startswith("~/")) for path in paths)
+    return tuple(home + path[1:] if at_home and home else path for path, at_home in begins)
 
 
 def _name_of(db_path: str) -> str:

@@ -83,13 +83,55 @@ def test_what_is_wrong_is_told_with_its_place(block: str, told: str) -> None:
     assert [problem for problem in problems if f"{problem.key}: {problem.message}".startswith(told)]
 
 
-def test_there_is_none_on_hosts() -> None:
+def wrong_on_hosts(sandbox: str, more: str = "") -> list[str]:
+    """Return the keys of what is wrong with a sandbox where runs are on an SSH host."""
+    problems = decoded(
+        f"{TRACKER}\nsandbox: {{{sandbox}}}\nworker: {{ssh_hosts: [one]{more}}}"
+    ).problems
+    return [problem.key for problem in problems if problem.severity == "error"]
+
+
+@pytest.mark.parametrize(
+    "sandbox", ["kind: bubblewrap, network: none", "kind: bubblewrap", "kind: command, command: a"]
+)
+def test_there_are_some_on_hosts(sandbox: str) -> None:
+    assert wrong_on_hosts(sandbox) == []
+
+
+@pytest.mark.parametrize(
+    ("sandbox", "key"),
+    [
+        ("kind: container, image: a", "sandbox.kind"),
+        ("kind: bubblewrap, network: [a.example]", "sandbox.network"),
+        ("kind: bubblewrap, network: none, credentials: proxy", "sandbox.credentials"),
+    ],
+)
+def test_what_a_host_does_not_have_is_refused(sandbox: str, key: str) -> None:
+    """It is no use to believe in it."""
+    assert key in wrong_on_hosts(sandbox)
+
+
+def test_a_piece_of_shell_is_not_put_into_one() -> None:
+    """It is no program that could be started inside."""
+    assert wrong_on_hosts("kind: bubblewrap", ", ssh_secret_delivery: inline") == ["sandbox.kind"]
+
+
+def test_there_is_none_in_pods() -> None:
     """Until there is, it is no use to believe in one."""
     problems = decoded(
-        f"{TRACKER}\nsandbox: {{kind: bubblewrap}}\nworker: {{ssh_hosts: [one]}}"
+        f"{TRACKER}\nsandbox: {{kind: bubblewrap}}\n"
+        "worker: {kubernetes: {namespace: n, image: i, size: 1Gi}}"
     ).problems
+    told = [problem.message for problem in problems if problem.key == "sandbox.kind"]
 
-    assert [problem.key for problem in problems if problem.severity == "error"] == ["sandbox.kind"]
+    assert [message for message in told if "none yet in pods" in message]
+
+
+def test_a_home_stays_as_it_is_written() -> None:
+    """It is that of the machine where the run lives."""
+    assert settings_of(
+        f"{TRACKER}\nsandbox: {{kind: bubblewrap, read: [~/.cargo]}}"
+    ).sandbox.read == ("~/.cargo",)
 
 
 def test_a_rule_may_have_its_own() -> None:

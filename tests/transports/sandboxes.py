@@ -11,7 +11,9 @@ from shutil import which
 import pytest
 
 from sortie.transports import Transport
-from sortie.transports.walls.bubblewrap import BubblewrapTransport, Enclosure
+from sortie.transports.walls.bubblewrap import BubblewrapTransport
+from sortie.transports.walls.enclosure import Enclosure
+from sortie.transports.walls.remote_bubblewrap import RemoteBubblewrapTransport
 
 BUBBLEWRAP = "bubblewrap"
 _TESTS = Path(__file__).parent.parent
@@ -34,5 +36,14 @@ requires_bubblewrap = pytest.mark.skipif(
 
 def bubblewrap(outside: Transport, **inside: object) -> BubblewrapTransport:
     """Return a transport whose programs see the programs of the tests, and what is given."""
+    return BubblewrapTransport(outside, _enclosure(**inside))
+
+
+def remote_bubblewrap(outside: Transport, **inside: object) -> RemoteBubblewrapTransport:
+    """Return such a transport of a remote host."""
+    return RemoteBubblewrapTransport(outside, _enclosure(**inside))
+
+
+def _enclosure(**inside: object) -> Enclosure:
     read = (str(_TESTS), sys.prefix, sys.base_prefix)
-    return BubblewrapTransport(outside, Enclosure(read=read, **inside))  # type: ignore[arg-type]
+    return Enclosure(read=read, **inside)  # type: ignore[arg-type]

@@ -22,7 +22,12 @@ from tests.skipped import FULL
 from tests.transports.containers import container_transport, requires_containers
 from tests.transports.endings import WAYS, local_transport, requires_namespaces
 from tests.transports.leftovers import foreign_children, holders
-from tests.transports.sandboxes import BUBBLEWRAP, bubblewrap, requires_bubblewrap
+from tests.transports.sandboxes import (
+    BUBBLEWRAP,
+    bubblewrap,
+    remote_bubblewrap,
+    requires_bubblewrap,
+)
 from tests.transports.ssh.sshd import Keys, Sshd, requires_sshd, sshd_running
 
 _ISOLATION = {
@@ -30,6 +35,8 @@ _ISOLATION = {
     "ssh-pid-namespace": Isolation.PID_NAMESPACE,
     "ssh-reattach": Isolation.NONE,
     "ssh-reattach-pid-namespace": Isolation.PID_NAMESPACE,
+    "ssh-bubblewrap": Isolation.AUTO,
+    "ssh-reattach-bubblewrap": Isolation.AUTO,
 }
 PODS = "pods"
 _ENDING = frozenset({"test_ending", "test_clearing", "test_lifetimes"})
@@ -40,13 +47,20 @@ _PROCESSES = frozenset({"test_processes", "test_stdin"})
 """Modules whose tests start processes and talk to them, behind an init of their own or not."""
 _KEPT = 256 * 1024
 """Bytes that a host keeps: little, as tests look at what a program can write unread."""
-_REATTACH = frozenset({"ssh-reattach", "ssh-reattach-pid-namespace"})
+_REATTACH = frozenset({"ssh-reattach", "ssh-reattach-pid-namespace", "ssh-reattach-bubblewrap"})
 """The ways in which a supervisor keeps the streams of a program, and ends it."""
+_WALLED = frozenset({"ssh-bubblewrap", "ssh-reattach-bubblewrap"})
+"""The ways of programs in bubblewrap on a host; files and scripts are outside."""
 _ALIKE = frozenset({"cgroups", "ssh-pid-namespace", "ssh-reattach-pid-namespace"})
 """Ways that start processes as others do, and only end them otherwise."""
 _OWN_INIT = frozenset({"namespaces"})
 """The way that starts processes in another manner, which scripts and files do not notice; what is
 delivered from end to end goes this way."""
+
+
+def _marks(way: str) -> tuple[pytest.MarkDecorator, ...]:
+    walls = (requires_namespaces, requires_bubblewrap) if way in _WALLED else ()
+    return (requires_sshd, *walls)
 
 
 @pytest.fixture(
@@ -55,7 +69,7 @@ delivered from end to end goes this way."""
         *WAYS,
         pytest.param(BUBBLEWRAP, marks=(requires_namespaces, requires_bubblewrap)),
         pytest.param(_IN_CONTAINERS, marks=requires_containers),
-        *(pytest.param(name, marks=requires_sshd) for name in _ISOLATION),
+        *(pytest.param(name, marks=_marks(name)) for name in _ISOLATION),
         PODS,
     ],
 )
@@ -94,10 +108,10 @@ def _spared(module: ModuleType) -> frozenset[str]:
     if name == "test_lifetimes":
         return frozenset()
     if name in _ENDING:
-        return frozenset({"ssh-reattach", PODS, _IN_CONTAINERS})
+        return frozenset({"ssh-reattach", "ssh-reattach-bubblewrap", PODS, _IN_CONTAINERS})
     if name in _PROCESSES:
-        return _ALIKE | {PODS, "ssh-reattach", _IN_CONTAINERS}
-    return _ALIKE | _OWN_INIT | _REATTACH | {BUBBLEWRAP, PODS}
+        return _ALIKE | {PODS, "ssh-reattach", "ssh-reattach-bubblewrap", _IN_CONTAINERS}
+    return _ALIKE | _OWN_INIT | _REATTACH | _WALLED | {BUBBLEWRAP, PODS}
 
 
 @pytest.fixture
@@ -126,13 +140,14 @@ async def transport(remote: tuple[str, Sshd | None], tmp_path: Path) -> AsyncIte
     async with open_asyncio_thread() as thread:
         connections = ConnectionPool(sshd.host, sshd.settings, thread)
         try:
-            yield ShellTransport(
+            over_ssh = ShellTransport(
                 sshd.host,
                 connections,
                 isolation=_ISOLATION[way],
                 bounds=Bounds(reattach=30.0 if way in _REATTACH else 0.0),
                 kept=_KEPT,
             )
+            yield remote_bubblewrap(over_ssh) if way in _WALLED else over_ssh
         finally:
             await connections.aclose()
 

@@ -54,11 +54,14 @@ async def pids_from(output: AsyncIterator[tuple[int, bytes]]) -> tuple[list[int]
     return [int(pid) for pid in line.split()], rest
 
 
+_WRAPPERS = ("sortie-init", "nsenter", "bwrap")
+
+
 async def program_of(process: Process) -> int:
-    """Return the pid of a local process's program: its own, or the first descendant of its init
-    that is no wrapper."""
+    """Return the pid of a process's program on this machine: its own, or the first descendant of
+    its init, or of what waits for it, that is no wrapper."""
     pid = process.identity.pid
-    while (await trio.Path(f"/proc/{pid}/comm").read_text()).strip() in ("sortie-init", "bwrap"):
+    while (await trio.Path(f"/proc/{pid}/comm").read_text()).strip() in _WRAPPERS:
         children = await trio.Path(f"/proc/{pid}/task/{pid}/children").read_text()
         if children:
             pid = int(children.split()[0])

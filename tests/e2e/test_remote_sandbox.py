@@ -1,0 +1,77 @@
+"""Daemons whose agents run in a sandbox on SSH hosts."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.conftest import Start
+from tests.e2e.place import Place
+from tests.e2e.remote import PROGRAM, SIMULATOR, Fleet, explained
+from tests.transports.endings import requires_namespaces
+from tests.transports.sandboxes import requires_bubblewrap
+from tests.transports.ssh.sshd import requires_sshd
+
+pytestmark = [requires_sshd, requires_namespaces, requires_bubblewrap]
+_SORTIE = str(Path(__file__).parents[2])
+
+
+def blocks(fleet: Fleet, place: Place, **sandbox: object) -> dict[str, object]:
+    """Return the blocks of a workflow whose agents say what they can read of the home."""
+    for host in fleet.hosts.values():
+        (host.home / "secret").write_text("canary\n")
+        program = host.home / "bin" / PROGRAM
+        program.write_text(f'#!/bin/sh\ncat ~/secret >agent 2>&1\nexec {SIMULATOR} "$@"\n')
+        program.chmod(0o755)
+    place.agents_log.touch()
+    seen = [sys.prefix, sys.base_prefix, _SORTIE]
+    return {
+        "hooks": {"after_run": "cat ~/secret agent >~/seen-$SORTIE_ISSUE_IDENTIFIER"},
+        "sandbox": {
+            "kind": "bubblewrap",
+            "network": "none",
+            "read": seen,
+            "write": [str(place.agents_log)],
+            **sandbox,
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    "worker", [{}, pytest.param({"ssh_reattach": True}, id="reattach", marks=pytest.mark.full)]
+)
+async def test_agents_are_inside_and_hooks_are_outside(
+    place: Place, start: Start, fleet: Fleet, worker: dict[str, object]
+) -> None:
+    """On the host: the agent does its work, and reads nothing of the home there."""
+    (host,) = fleet.add("one", has_program=False)
+    fleet.write_workflow(worker=worker, **blocks(fleet, place))  # type: ignore[arg-type]
+    place.add_issue("A")
+
+    async with start("--exit-when-idle") as daemon:
+        await daemon.line("run.finished", issue="A", status="succeeded")
+
+    first, *rest = (host.home / "seen-A").read_text().splitlines()
+    assert first == "canary"
+    assert "No such file" in "".join(rest)
+    assert "canary" not in rest
+
+
+async def test_without_a_wall_on_any_host_the_issue_is_held(
+    place: Place, start: Start, fleet: Fleet
+) -> None:
+    """Nothing starts outside of it, and it is told what each host lacks."""
+    (host,) = fleet.add("one", has_program=False)
+    wanted = blocks(fleet, place) | {"sandbox": {"kind": "command", "command": "no-such-wall"}}
+    fleet.write_workflow(**wanted)  # type: ignore[arg-type]
+    place.add_issue("A")
+
+    async with start() as daemon:
+        await daemon.line("issue.held", issue="A", reason="agent_not_found")
+        told = await explained(place, "A")
+
+    assert "no-such-wall" in str(told)
+    assert fleet.agents() == []
+    assert not (host.home / "workspaces" / "A" / "agent").exists()
