@@ -153,10 +153,21 @@ class Kubelet:
     def _set(self, pod: Json, *, phase: str, container: Any = None, conditions: Any = ()) -> None:
         status: Json = {"phase": phase, "conditions": list(conditions)}
         if container is not None:
-            name = pod["spec"]["containers"][0]["name"]
-            status["containerStatuses"] = [{"name": name, "state": container}]
+            status["containerStatuses"] = [_container_status(pod, container)]
         pod["status"] = status
         self.objects.change("pods", pod["metadata"]["namespace"], pod)
+
+
+def _container_status(pod: Json, state: Json) -> Json:
+    container = pod["spec"]["containers"][0]
+    return {
+        "name": container["name"],
+        "image": container["image"],
+        "imageID": "",
+        "ready": "running" in state,
+        "restartCount": 0,
+        "state": state,
+    }
 
 
 def _unscheduled(message: str) -> Json:

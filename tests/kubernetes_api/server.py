@@ -19,9 +19,12 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from tests.kubernetes_api.contract import KubernetesContract, received_by
 from tests.kubernetes_api.kubelet import Kubelet
 from tests.kubernetes_api.objects import Json, Objects, Refused
 from tests.ports import free_port
+from tests.trackers.server.contract import Violation
+from tests.trackers.server.exchange import Received
 
 PROTOCOL = "v5.channel.k8s.io"
 TOKEN = "token-of-the-tests"
@@ -53,6 +56,8 @@ class Api:
     denied: frozenset[tuple[str, str]] = frozenset()
     """Verbs and resources that the token may not use."""
     links: set[trio.CancelScope] = field(default_factory=set)
+    contract: KubernetesContract = field(default_factory=KubernetesContract)
+    """What is not as described is noted there, and told when the cluster ends."""
 
     def __post_init__(self) -> None:
         self.kubelet = Kubelet(self.objects, self.nursery)
@@ -109,17 +114,29 @@ class Api:
     def _guarded(self, ask: Callable[[Request], Any]) -> Callable[[Request], Any]:
         async def answer(request: Request) -> Response:
             self.requests.append((request.method, request.url.path))
+            came = received_by(request, request.method, await request.body())
             try:
+                self._check(came)
                 if request.headers.get("authorization") != f"Bearer {TOKEN}":
                     raise Refused(401, "Unauthorized", "Unauthorized")
                 self._fail_as_told(request.method, str(request.url))
                 answered: Response = await ask(request)
             except Refused as exc:
                 after = {"Retry-After": str(exc.retry_after)} if exc.retry_after else {}
-                return JSONResponse(exc.answer, exc.status, headers=after)
+                answered = JSONResponse(exc.answer, exc.status, headers=after)
+            if not isinstance(answered, StreamingResponse):
+                self.contract.check_answer(came, answered.status_code, bytes(answered.body))
             return answered
 
         return answer
+
+    def _check(self, came: Received) -> None:
+        """Refuse, and note, what is not as described."""
+        try:
+            self.contract.check_request(came)
+        except Violation as exc:
+            self.contract.violations.append(str(exc))
+            raise Refused(400, "BadRequest", f"not as described: {exc}") from exc
 
     def _fail_as_told(self, method: str, url: str) -> None:
         for fault in self.faults:
@@ -184,16 +201,21 @@ class Api:
         since = int(request.query_params.get("resourceVersion") or self.objects.version)
         bound = float(request.query_params.get("timeoutSeconds") or 300)
         matching = _selector(request)
+        came = received_by(request, request.method)
+
+        def line(kind: str, about: Json) -> bytes:
+            told = {"type": kind, "object": about}
+            self.contract.check_change(came, told)
+            return json.dumps(told).encode() + b"\n"
 
         async def lines() -> AsyncIterator[bytes]:
             try:
                 with trio.move_on_after(bound):
                     async for kind, changed in self.objects.changes(resource, namespace, since):
                         if matching(changed):
-                            told = {"type": kind, "object": changed}
-                            yield json.dumps(told).encode() + b"\n"
+                            yield line(kind, changed)
             except Refused as exc:
-                yield json.dumps({"type": "ERROR", "object": exc.answer}).encode() + b"\n"
+                yield line("ERROR", exc.answer)
 
         return StreamingResponse(lines(), media_type="application/json")
 
@@ -238,6 +260,7 @@ class Api:
             await _refuse(socket, Refused(400, "BadRequest", "no protocol that is known here"))
             return
         try:
+            self._check(received_by(socket, "GET"))
             self._fail_as_told("EXEC", socket.url.path)
             with self.kubelet.program(params["namespace"], params["name"]) as (pod, env):
                 with trio.CancelScope() as scope:
@@ -351,7 +374,10 @@ def _selector(request: Request) -> Callable[[Json], bool]:
 
 @asynccontextmanager
 async def cluster_running(port: int | None = None) -> AsyncIterator[Api]:
-    """Have a cluster while the block lasts; nothing of it stays."""
+    """Have a cluster while the block lasts; nothing of it stays.
+
+    Raises AssertionError at the end for what was not as described.
+    """
     config = Config()
     config.accesslog = config.errorlog = None
     config.graceful_timeout = 0.1
@@ -371,6 +397,7 @@ async def cluster_running(port: int | None = None) -> AsyncIterator[Api]:
                 stop.set()
                 serving.cancel_scope.deadline = trio.current_time() + 3
         nursery.cancel_scope.cancel()
+    assert not api.contract.violations, "\n".join(api.contract.violations)
 
 
 async def _serve(

@@ -9,12 +9,15 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from openapi_core import OpenAPI
+from openapi_core import Config, OpenAPI
 from openapi_core.datatypes import RequestParameters
 from openapi_core.exceptions import OpenAPIError
 from werkzeug.datastructures import Headers, ImmutableMultiDict
 
 from tests.trackers.server.exchange import Received, Reply
+
+_CONFIG = Config(extra_media_type_deserializers={"application/merge-patch+json": json.loads})
+"""The library reads no other JSON than that of the plain media type by itself."""
 
 
 class Violation(AssertionError):
@@ -109,7 +112,7 @@ def _described(path: Path) -> tuple[OpenAPI, Mapping[str, Any]]:
     described = json.loads(text)
     described["servers"] = [{"url": "https://described.invalid"}]
     resolved = {t: _resolved(item, described) for t, item in described["paths"].items()}
-    return OpenAPI.from_dict(described), resolved
+    return OpenAPI.from_dict(described, config=_CONFIG), resolved
 
 
 def _resolved(item: Mapping[str, Any], described: Mapping[str, Any]) -> Mapping[str, Any]:
