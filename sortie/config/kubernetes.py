@@ -102,7 +102,7 @@ class KubernetesSettings(Block):
 
     ``instance`` tells daemons apart that share a namespace. ``root`` is where the volume is
     mounted. ``env`` are variables that the kubelet fills from Secrets. ``max_pods`` bounds the pods
-    in each namespace.
+    in each namespace, ``warm`` is how many of them wait there for an issue.
     """
 
     image: Line
@@ -119,6 +119,7 @@ class KubernetesSettings(Block):
     env: SecretKeys = Frozen()
     labels: Texts = Frozen()
     max_pods: Annotated[int, whole(1)] | None = None
+    warm: Annotated[int, whole(0)] = 0
     start_timeout: Annotated[float, milliseconds(1000)] = Field(300.0, alias="start_timeout_ms")
 
 
@@ -170,6 +171,9 @@ def kubernetes_findings(pods: KubernetesSettings, per_host: int | None) -> Itera
     if pods.max_pods is not None and per_host is not None and pods.max_pods < per_host:
         message = "is less than worker.max_concurrent_agents_per_host; runs would wait for a pod"
         yield Finding(path=(*_HERE, "max_pods"), message=message, severity="warning")
+    if pods.max_pods is not None and pods.max_pods < pods.warm:
+        message = "is more than worker.kubernetes.max_pods, which is as many as are made"
+        yield Finding(path=(*_HERE, "warm"), message=message, severity="warning")
 
 
 def _bad_names(

@@ -7,6 +7,7 @@ import os
 import platform
 import secrets
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 
 import trio
@@ -20,7 +21,10 @@ from sortie.transports.host_health import HostHealth, MonitoredTransport
 from sortie.transports.kubernetes.background import Background
 from sortie.transports.kubernetes.cluster import Cluster, ClusterPlace
 from sortie.transports.kubernetes.instance_lease import InstanceLease
+from sortie.transports.kubernetes.objects import ApiObjects
+from sortie.transports.kubernetes.pods import FoundPod
 from sortie.transports.kubernetes.transport import REATTACH, KubernetesTransport
+from sortie.transports.kubernetes.warm_pods import WarmPods, WarmState
 from sortie.transports.remote.launch import Bounds
 from sortie.transports.remote.supervised_process import Links
 from sortie.transports.remote.transport import new_nonce
@@ -42,13 +46,39 @@ class PodTransports:
         self._background = Background()
         self._clusters: dict[ClusterPlace, Cluster] = {}
         self._leases: dict[tuple[ClusterPlace, str], InstanceLease] = {}
+        self._warm: dict[tuple[ClusterPlace, str], WarmPods] = {}
+        self._kept_warm: set[tuple[ClusterPlace, str]] = set()
         self._pods: dict[_Key, tuple[KubernetesTransport, MonitoredTransport]] = {}
         self._unswept: dict[str, set[RunId]] = {}
         # What a daemon's life leaves in a cluster is told by it from what an earlier one left.
         self._token = secrets.token_hex(8)
 
+    def use(self, settings: Settings) -> None:
+        """Keep as many warm pods as settings say; those of namespaces that are dropped end."""
+        pods = settings.worker.kubernetes
+        hosts = {
+            place_of(host, settings): host for host in settings.worker.hosts if pods is not None
+        }
+        for (place, instance), warm in self._warm.items():
+            if pods is None or place not in hosts or instance != pods.instance:
+                warm.use(None)
+        for place, host in hosts.items():
+            assert pods is not None
+            key = (place, pods.instance)
+            if pods.warm or key in self._kept_warm:
+                made, _ = self._made(host, settings)
+                self._warm[key].use(pods, settings.remote_root, made.end_former)
+            if pods.warm and key not in self._kept_warm:
+                self._kept_warm.add(key)
+                self._background.start(self._warm[key].run)
+
     def transport(self, host: str, settings: Settings) -> Transport:
         """Return a namespace's transport."""
+        return self._made(host, settings)[1]
+
+    def _made(
+        self, host: str, settings: Settings
+    ) -> tuple[KubernetesTransport, MonitoredTransport]:
         pods = settings.worker.kubernetes
         assert pods is not None
         place = place_of(host, settings)
@@ -70,10 +100,30 @@ class PodTransports:
                     lost=partial(self._link_lost, host),
                     restored=partial(self._link_restored, host),
                 ),
+                warm=self._warm_of(place, pods.instance),
+                tell=partial(self._pod_found, host),
             )
             unswept = self._unswept.setdefault(host, set())
             self._pods[key] = made, MonitoredTransport(made, self._health(), unswept)
-        return self._pods[key][1]
+        return self._pods[key]
+
+    def _pod_found(self, host: str, pod: FoundPod, seconds: float) -> None:
+        assert pod.origin is not None
+        self._publish(facts.PodReady(host=host, pod=pod.name, origin=pod.origin, seconds=seconds))
+
+    def _warm_of(self, place: ClusterPlace, instance: str) -> WarmPods:
+        if (place, instance) not in self._warm:
+            objects = ApiObjects(self._clusters[place])
+            tell = partial(self._warm_counted, place.host)
+            self._warm[place, instance] = WarmPods(objects, instance, self._token, tell)
+        return self._warm[place, instance]
+
+    def _warm_counted(self, host: str, state: WarmState) -> None:
+        self._publish(
+            facts.WarmPodsCounted(
+                host=host, ready=state.ready, wanted=state.wanted, error=state.error
+            )
+        )
 
     def _link_lost(self, host: str, run_id: str, error: HostError) -> None:
         self._publish(
@@ -94,8 +144,13 @@ class PodTransports:
 
     def isolation_sentences(self) -> tuple[str, ...]:
         """Return what ends the processes of runs in each namespace that is used."""
-        hosts = dict.fromkeys(place.host for place in self._clusters)
-        return tuple(f"host {host}: each issue has a pod, which ends all in it" for host in hosts)
+        words = dict.fromkeys((place.host for place in self._clusters), "")
+        for (place, _), warm in self._warm.items():
+            words[place.host] += _warm_words(warm.state)
+        return tuple(
+            f"host {host}: each issue has a pod, which ends all in it{warm}"
+            for host, warm in words.items()
+        )
 
     def hurry(self) -> None:
         """Give no process any more grace."""
@@ -103,16 +158,31 @@ class PodTransports:
             made.hurry()
 
     async def aclose(self, until: float = math.inf) -> None:
-        """Close all connections, within a few seconds, and by a time; pods stay."""
+        """Close all connections, within a few seconds, and by a time; pods of issues stay."""
         until = min(until, trio.current_time() + _CLOSE_BOUND)
         with trio.move_on_at(until) as limit:
             limit.shield = True
             await self._background.aclose()
             async with trio.open_nursery() as nursery:
+                for warm in self._warm.values():
+                    nursery.start_soon(_end_warm, warm)
+            async with trio.open_nursery() as nursery:
                 for lease in self._leases.values():
                     nursery.start_soon(lease.release)
             for cluster in self._clusters.values():
                 await cluster.aclose()
+
+
+async def _end_warm(warm: WarmPods) -> None:
+    with suppress(HostError):  # the next life ends them
+        await warm.end()
+
+
+def _warm_words(state: WarmState) -> str:
+    if not state.wanted:
+        return ""
+    hindered = f": {state.error}" if state.error is not None else ""
+    return f"; {state.ready} of {state.wanted} warm pods wait for an issue{hindered}"
 
 
 def place_of(host: str, settings: Settings) -> ClusterPlace:

@@ -114,10 +114,13 @@ class TransportPool:
 
     def use(self, settings: Settings) -> None:
         """Let connections be those of other settings; those of hosts that are dropped are closed
-        once no run is there any more."""
+        once no run is there any more. Pods that are to wait for an issue are made from then on."""
         if self._remote is not None:
             self._remote.helper_environ = self.helper_environ
             self._remote.mark_wanted(settings)
+        pods = settings.worker.kubernetes
+        if self._pods is not None or (pods is not None and pods.warm):
+            self._pods_of_hosts().use(settings)
 
     async def close_unwanted(self, is_busy: Callable[[str], bool]) -> None:
         """Close what is dropped, until cancelled; ``is_busy`` tells whether a host has runs."""

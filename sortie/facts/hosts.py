@@ -58,6 +58,32 @@ class HostLinkRestored(Fact, frozen=True, kw_only=True):
     seconds: float
 
 
+@fact("pod.ready", "info")
+class PodReady(Fact, frozen=True, kw_only=True):
+    """An issue has a pod that runs, ``seconds`` after it asked for one; ``origin`` is ``warm`` or
+    ``cold``."""
+
+    host: str
+    pod: str
+    origin: str
+    seconds: float
+
+
+@fact("pods.warm", "info")
+class WarmPodsCounted(Fact, frozen=True, kw_only=True):
+    """So many warm pods wait for an issue now, of those that are wanted; a warning with ``error``
+    where something is in the way of the others."""
+
+    host: str
+    ready: int
+    wanted: int
+    error: str | None = None
+
+    @property
+    def level(self) -> Level:
+        return "info" if self.error is None else "warning"
+
+
 @fact("host.given_up", "warning")
 class HostGivenUp(Fact, frozen=True, kw_only=True):
     """A remote host has been in trouble so long that its issues begin anew on others."""

@@ -21,6 +21,7 @@ def test_an_image_is_all_that_is_needed() -> None:
     assert pods is not None
     assert (pods.volume.kind, pods.volume.size) == ("claim", "10Gi")
     assert (pods.start_timeout, pods.run_as_user, pods.max_pods) == (300.0, 10001, None)
+    assert pods.warm == 0
 
 
 def test_namespaces_are_hosts_by_their_names() -> None:
@@ -59,7 +60,8 @@ def test_namespaces_are_hosts_by_their_names() -> None:
         ("    clusters: [{name: local}]", '"local" means this machine everywhere'),
         ("    clusters: [{name: a}, {name: a}]", '"a" stands twice'),
         ("    max_pods: 0", "worker.kubernetes.max_pods: needs a whole number of at least 1"),
-        ("    warm: 2", "unknown key"),
+        ("    warm: -1", "worker.kubernetes.warm: needs a whole number of at least 0"),
+        ("    wram: 2", "unknown key"),
         ("  ssh_hosts: [build1]", "cannot stand beside worker.ssh_hosts"),
     ],
 )
@@ -78,3 +80,12 @@ def test_fewer_pods_than_runs_is_warned_of() -> None:
 
     assert len(told) == 1
     assert "max_pods: is less than worker.max_concurrent_agents_per_host" in told[0]
+
+
+def test_more_warm_pods_than_may_be_are_warned_of() -> None:
+    """They count as pods, and no more are made."""
+    told = findings(PODS + "    max_pods: 2\n    warm: 3\n")
+
+    assert len(told) == 1
+    assert "worker.kubernetes.warm: is more than worker.kubernetes.max_pods" in told[0]
+    assert findings(PODS + "    max_pods: 2\n    warm: 2\n") == []

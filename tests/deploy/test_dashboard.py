@@ -114,6 +114,8 @@ def test_nearly_every_metric_has_a_panel() -> None:
         "sortie_orphans_reaped_total",  # after crashes, which are shown
         "sortie_disk_size_bytes",  # what is free is shown
         "sortie_process_virtual_memory_bytes",  # says little
+        "sortie_pod_start_seconds",  # few have pods
+        "sortie_warm_pods",  # the same
         "sortie_event_log_missing_events_total",  # a line of the log says what is missing
     }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from prometheus_client import CollectorRegistry
 
 from sortie.daemon.disk_space import places_of
-from sortie.facts import DaemonStarted, HttpAnswered
+from sortie.facts import DaemonStarted, HttpAnswered, WarmPodsCounted
 from sortie.telemetry.metrics import MetricsSink
 from sortie.telemetry.metrics.gauges import GaugeCollector, Gauges, register_machine
 from tests.docs.pages import page, table, tables, word, words
@@ -39,6 +39,7 @@ def registry() -> CollectorRegistry:
     register_machine(made, lambda: dict.fromkeys(places_of(settings_of()), (1.0, 2.0)))
     sink(DaemonStarted(version="1", python_version="3", workflow="w", agent="kiro", tracker="file"))
     sink(HttpAnswered(route="/livez", status=200))
+    sink(WarmPodsCounted(host="east", ready=1, wanted=1))
     return made
 
 

@@ -78,6 +78,25 @@ async def test_each_issue_has_a_pod_until_it_is_done(place: Place, start: Start,
     assert place.processes() == []
 
 
+async def test_an_issue_takes_a_pod_that_waits(place: Place, start: Start, api: Api) -> None:
+    """It is there before any issue; another follows, and the end of the daemon ends that."""
+    write_workflow(place, warm=1)
+    async with start() as daemon:
+        await daemon.line("pods.warm", ready=1)
+        (waiting,) = api.objects.items("pods", "agents")
+        place.add_issue("P-1")
+        ready = await daemon.line("pod.ready", host="kubernetes")
+        await daemon.line("issue.moved", lifecycle="handoff", issue="P-1")
+        await daemon.line("pods.warm", ready=1, nth=2)
+        doctor = await place.sortie("doctor", "--host", "kubernetes")
+    rows = await place.history()
+
+    assert (ready["pod"], ready["origin"]) == (waiting["metadata"]["name"], "warm")
+    assert [row["status"] for row in rows] == ["succeeded"]
+    assert "1 of 1 warm pods wait for an issue" in doctor.out
+    assert left(api) == [waiting["metadata"]["name"]] * 2
+
+
 @pytest.mark.full
 async def test_a_daemon_that_was_killed_finds_the_volume_again(
     place: Place, start: Start, api: Api

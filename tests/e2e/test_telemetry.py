@@ -52,6 +52,7 @@ LABELS = {
     "sortie_poll_duration_seconds_bucket": {"le"},
     "sortie_dispatch_latency_seconds_bucket": {"le"},
     "sortie_hook_duration_seconds_bucket": {"hook", "le"},
+    "sortie_pod_start_seconds_bucket": {"origin", "le"},
 }
 """Every metric that there is without SSH hosts, with the labels of its samples."""
 

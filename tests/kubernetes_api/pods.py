@@ -12,7 +12,9 @@ from sortie.config.kubernetes import KubernetesSettings
 from sortie.transports.kubernetes.background import Background
 from sortie.transports.kubernetes.cluster import Cluster, ClusterPlace
 from sortie.transports.kubernetes.instance_lease import InstanceLease
+from sortie.transports.kubernetes.objects import ApiObjects
 from sortie.transports.kubernetes.transport import KubernetesTransport
+from sortie.transports.kubernetes.warm_pods import WarmPods, WarmState
 from sortie.transports.remote.launch import Bounds
 from sortie.transports.remote.supervisor_scripts import KEPT
 from tests.kubernetes_api.server import Api, cluster_running
@@ -29,28 +31,40 @@ async def pods_of(
     token: str | None = None,
     bounds: Bounds | None = None,
     kept: int = KEPT,
+    told: list[WarmState] | None = None,
     **given: Any,
 ) -> AsyncIterator[KubernetesTransport]:
-    """Have a transport of a daemon to a cluster, whose settings for pods are ``given``."""
+    """Have a transport of a daemon to a cluster, whose settings for pods are ``given``.
+
+    ``told`` is given each state of its warm pods.
+    """
     kubeconfig = directory / "kubeconfig"
     kubeconfig.write_text(api.kubeconfig(), encoding="utf-8")
     pods = KubernetesSettings.model_validate({"image": "agent:1", "root": str(root), **given})
     cluster, background = Cluster(ClusterPlace(host=HOST, kubeconfig=str(kubeconfig))), Background()
     token = token or secrets.token_hex(8)
     lease = InstanceLease(cluster, pods.instance, token, background)
+    note = (lambda _: None) if told is None else told.append
+    warm = WarmPods(ApiObjects(cluster), pods.instance, token, note)
+    transport = KubernetesTransport(
+        cluster,
+        pods,
+        str(root),
+        token,
+        background,
+        lease,
+        bounds or Bounds(reattach=30.0),
+        kept,
+        warm=warm,
+    )
+    if pods.warm:
+        warm.use(pods, str(root), transport.end_former)
+        background.start(warm.run)
     try:
-        yield KubernetesTransport(
-            cluster,
-            pods,
-            str(root),
-            token,
-            background,
-            lease,
-            bounds or Bounds(reattach=30.0),
-            kept,
-        )
+        yield transport
     finally:
         await background.aclose()
+        await warm.end()
         await lease.release()
         await cluster.aclose()
 

@@ -236,10 +236,10 @@ class Api:
     async def _delete(self, request: Request, resource: str, namespace: str, name: str) -> Json:
         found = self.objects.get(resource, namespace, name)
         body = json.loads(await request.body() or b"{}")
-        wanted = (body.get("preconditions") or {}).get("uid")
         uid = found["metadata"]["uid"]
-        if wanted is not None and wanted != uid:
-            raise Refused(409, "Conflict", f"the UID in the precondition ({wanted}) is another")
+        for key, wanted in (body.get("preconditions") or {}).items():
+            if wanted != found["metadata"][key]:
+                raise Refused(409, "Conflict", f"the {key} in the precondition is another")
         if resource == "pods":
             if "deletionTimestamp" not in found["metadata"]:
                 found["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
@@ -356,18 +356,17 @@ class Program:
 
 def _selector(request: Request) -> Callable[[Json], bool]:
     """Return what tells whether an object is asked for."""
-    labels = dict(
-        part.split("=", 1)
-        for part in request.query_params.get("labelSelector", "").split(",")
-        if part
-    )
+    parts = request.query_params.get("labelSelector", "").split(",")
+    labels = dict(part.split("=", 1) for part in parts if "=" in part)
+    keys = {part for part in parts if part and "=" not in part}
     field_ = request.query_params.get("fieldSelector", "")
     name = field_.removeprefix("metadata.name=") if field_ else None
 
     def matches(one: Json) -> bool:
         has = one["metadata"].get("labels") or {}
         named = name is None or one["metadata"]["name"] == name
-        return named and all(has.get(key) == value for key, value in labels.items())
+        same = all(has.get(key) == value for key, value in labels.items())
+        return named and same and keys <= has.keys()
 
     return matches
 

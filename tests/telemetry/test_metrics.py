@@ -19,12 +19,14 @@ from sortie.facts import (
     HttpAnswered,
     MergeAttempted,
     OrphansReaped,
+    PodReady,
     PollCompleted,
     ReactionEnded,
     ReactionPlanned,
     RunRecovered,
     SessionRefused,
     TransitionCompleted,
+    WarmPodsCounted,
     WatchEnded,
     WorkflowReloaded,
 )
@@ -85,6 +87,7 @@ HISTOGRAMS = {
     "sortie_poll_duration_seconds": [],
     "sortie_dispatch_latency_seconds": [],
     "sortie_hook_duration_seconds": ["hook"],
+    "sortie_pod_start_seconds": ["origin"],
 }
 GAUGES = {
     "sortie_sessions_running": [],
@@ -111,6 +114,7 @@ GAUGES = {
     "sortie_ssh_host_up": ["host"],
     "sortie_tracker_budget_remaining": ["budget"],
     "sortie_tracker_budget_limit": ["budget"],
+    "sortie_warm_pods": ["host"],
     "sortie_build_info": ["python_version", "version"],
 }
 BUSY = Gauges(
@@ -296,6 +300,17 @@ def test_no_label_names_an_issue() -> None:
             {"sortie_orphans_reaped_total{where=host}": 3},
         ),
         (
+            PodReady(host="east", pod="p", origin="warm", seconds=0.2),
+            {
+                "sortie_pod_start_seconds_count{origin=warm}": 1,
+                "sortie_pod_start_seconds_sum{origin=warm}": 0.2,
+            },
+        ),
+        (
+            WarmPodsCounted(host="east", ready=2, wanted=3),
+            {"sortie_warm_pods{host=east}": 2},
+        ),
+        (
             EventLogGap(events=40),
             {"sortie_event_log_missing_events_total{}": 40},
         ),
@@ -325,7 +340,7 @@ def test_counters_with_known_labels_are_there_from_the_start() -> None:
 
     appeared = {name for name, _ in samples(registry).keys() - before.keys()}
 
-    assert appeared == {"sortie_http_requests_total"}
+    assert appeared == {"sortie_http_requests_total", "sortie_warm_pods"}
 
 
 def test_gauges_are_read_when_they_are_asked_for() -> None:

@@ -6,9 +6,11 @@ Rule: nothing is made there, not even a pod; whether the image is good shows wit
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from functools import partial
 
 import trio
 
+from sortie.config.kubernetes import KubernetesSettings
 from sortie.config.settings import Settings
 from sortie.daemon.doctor.checkup import Diagnosis, Tell, run_checks
 from sortie.daemon.pod_transports import place_of
@@ -16,6 +18,9 @@ from sortie.model import HostError
 from sortie.model.checks import Check, CheckResult, failed, passed, warned
 from sortie.transports.kubernetes.api_errors import ApiRefusal
 from sortie.transports.kubernetes.cluster import Cluster
+from sortie.transports.kubernetes.manifests import INSTANCE, WARM
+from sortie.transports.kubernetes.objects import PODS, ApiObjects
+from sortie.transports.kubernetes.standing import PodState, standing_of
 
 _LEASES = "coordination.k8s.io"
 POD_RIGHTS = (
@@ -25,7 +30,7 @@ POD_RIGHTS = (
     *(("leases", verb) for verb in ("create", "get", "update")),
 )
 CLAIM_RIGHTS = tuple(
-    ("persistentvolumeclaims", verb) for verb in ("create", "get", "patch", "delete")
+    ("persistentvolumeclaims", verb) for verb in ("create", "list", "patch", "delete")
 )
 _REMEDY = (
     "give the daemon's account the Role of deploy/kubernetes/agents/pods.yaml in that namespace"
@@ -65,7 +70,14 @@ class NamespaceLook:
             Check(name="reach", ask=self._reach),
             Check(name="rights", ask=self._rights, needs=("reach",)),
             Check(name="secrets", ask=self._secrets, needs=("reach",)),
+            *self._warm_checks(),
         )
+
+    def _warm_checks(self) -> Sequence[Check]:
+        pods = self._settings.worker.kubernetes
+        if pods is None or not pods.warm:
+            return ()
+        return (Check(name="warm", ask=partial(self._warm, pods), needs=("rights",)),)
 
     async def _reach(self) -> CheckResult:
         try:
@@ -108,6 +120,17 @@ class NamespaceLook:
                 f"take that right away; {_REMEDY}",
             )
         return passed("the daemon may not read Secrets; the kubelet gives pods what they need")
+
+    async def _warm(self, pods: KubernetesSettings) -> CheckResult:
+        """Tell how many pods wait for an issue, which are there while the daemon runs."""
+        labels = {INSTANCE: pods.instance, WARM: None}
+        found = [standing_of(pod) for pod in await ApiObjects(self.cluster).listed(PODS, labels)]
+        ready = sum(one.state is PodState.READY for one in found)
+        said = f"{ready} of {pods.warm} warm pods wait for an issue"
+        if ready >= pods.warm:
+            return passed(said)
+        reason = next((one.reason for one in found if one.reason), "the daemon makes them")
+        return warned(f"{said}: {reason}", "run the daemon, and look at its log for pods.warm")
 
 
 async def may(cluster: Cluster, verb: str, resource: str, group: str = "") -> bool:

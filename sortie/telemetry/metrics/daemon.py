@@ -33,6 +33,13 @@ class DaemonMetrics:
             "Processes ended that their run had left behind.",
             where=("local", "host"),
         )
+        self.pod_start = make.histogram(
+            "pod_start_seconds",
+            "Time from asking for an issue's pod until it runs.",
+            REQUEST_BUCKETS,
+            origin=("warm", "cold"),
+        )
+        self.warm_pods = make.gauge("warm_pods", "Pods that wait for an issue.", host=())
         self.event_log_missing_events = make.counter(
             "event_log_missing_events", "Events that are missing in the event log."
         )
@@ -93,6 +100,16 @@ def _(fact: facts.WorkflowReloaded, to: DaemonMetrics) -> None:
 @count.register
 def _(fact: facts.OrphansReaped, to: DaemonMetrics) -> None:
     to.orphans_reaped.labels(fact.where).inc(rise(fact.count))
+
+
+@count.register
+def _(fact: facts.PodReady, to: DaemonMetrics) -> None:
+    to.pod_start.labels(fact.origin).observe(fact.seconds)
+
+
+@count.register
+def _(fact: facts.WarmPodsCounted, to: DaemonMetrics) -> None:
+    to.warm_pods.labels(fact.host).set(fact.ready)
 
 
 @count.register

@@ -83,10 +83,11 @@ class PodFiles:
         removed = await self._transport.ask(
             where.key, pod.inside.files.remove_directory(own, where.key)
         )
-        if await self._transport.ask(where.key, self._holds_rescues(pod, own)):
+        holds_rescues = await self._transport.ask(where.key, self._holds_rescues(pod, own))
+        self._transport.forget(where.key)
+        if holds_rescues:
             await self._transport.keeper.keep_volume(where.key)
         else:
-            self._transport.forget(where.key)
             await self._transport.keeper.remove(where.key)
         return removed
 

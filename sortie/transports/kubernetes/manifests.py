@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -20,6 +21,8 @@ INSTANCE, ISSUE, DAEMON, RUN = (
 )
 WORKSPACE = f"{PREFIX}workspace"
 RESCUED = f"{PREFIX}rescued"
+WARM = f"{PREFIX}warm"
+"""The label of what no workspace has yet; its value stands for the settings it was made with."""
 
 _WORDS_OF_NAME = re.compile(r"[^a-z0-9]+")
 _NAME_LIMIT = 63
@@ -47,39 +50,111 @@ def issue_label(key: str) -> str:
 
 def labels(pods: KubernetesSettings, key: str) -> dict[str, str]:
     """Return the labels of all that belongs to a workspace."""
+    return {**_common_labels(pods), ISSUE: issue_label(key)}
+
+
+def _common_labels(pods: KubernetesSettings) -> dict[str, str]:
     return {
         **pods.labels,
         "app.kubernetes.io/managed-by": "sortie",
         INSTANCE: pods.instance,
-        ISSUE: issue_label(key),
     }
+
+
+def warm_labels(pods: KubernetesSettings, root: str, daemon: str) -> dict[str, str]:
+    """Return the labels of what no workspace has yet; ``daemon`` is the token of this life."""
+    return {**_common_labels(pods), WARM: warm_digest(pods, root), DAEMON: daemon}
+
+
+def warm_digest(pods: KubernetesSettings, root: str) -> str:
+    """Return the label value that stands for the settings with which a warm pod is made."""
+    spec = [pods.labels, _pod_spec(pods, root, ""), _claim_spec(pods)]
+    return hashlib.sha256(json.dumps(spec, default=dict).encode()).hexdigest()[:32]
 
 
 def claim(pods: KubernetesSettings, key: str) -> dict[str, Any]:
     """Return the claim of the volume for a workspace."""
+    metadata = {
+        "name": pod_name(pods.instance, key),
+        "labels": labels(pods, key),
+        "annotations": {WORKSPACE: key},
+    }
+    return _claim(pods, metadata)
+
+
+def pod(
+    pods: KubernetesSettings, root: str, key: str, daemon: str, claim_name: str = ""
+) -> dict[str, Any]:
+    """Return the pod of a workspace; ``daemon`` is the token of this daemon's life.
+
+    ``claim_name`` is the claim that the workspace has; without it that with the pod's name.
+    """
+    name = pod_name(pods.instance, key)
+    metadata = {
+        "name": name,
+        "labels": {**labels(pods, key), DAEMON: daemon},
+        "annotations": {WORKSPACE: key},
+    }
+    return _pod(pods, root, metadata, claim_name or name)
+
+
+def warm_claim(pods: KubernetesSettings, root: str, name: str, daemon: str) -> dict[str, Any]:
+    """Return the claim of a pod that no workspace has yet."""
+    return _claim(pods, {"name": name, "labels": warm_labels(pods, root, daemon)})
+
+
+def warm_pod(pods: KubernetesSettings, root: str, name: str, daemon: str) -> dict[str, Any]:
+    """Return a pod that no workspace has yet; its claim has its name."""
+    metadata = {"name": name, "labels": warm_labels(pods, root, daemon)}
+    return _pod(pods, root, metadata, name)
+
+
+def taken(key: str) -> dict[str, Any]:
+    """Return the changes by which what no workspace had becomes one's."""
+    return {"labels": {ISSUE: issue_label(key), WARM: None}, "annotations": {WORKSPACE: key}}
+
+
+def claim_of(pod: Mapping[str, Any]) -> str | None:
+    """Return the name of a pod's claim, None where it has none."""
+    for volume in (pod.get("spec") or {}).get("volumes") or ():
+        if "persistentVolumeClaim" in volume:
+            return str(volume["persistentVolumeClaim"]["claimName"])
+    return None
+
+
+def _claim(pods: KubernetesSettings, metadata: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": metadata,
+        "spec": _claim_spec(pods),
+    }
+
+
+def _claim_spec(pods: KubernetesSettings) -> dict[str, Any]:
     spec: dict[str, Any] = {
         "accessModes": ["ReadWriteOnce"],
         "resources": {"requests": {"storage": pods.volume.size}},
     }
     if pods.volume.storage_class is not None:
         spec["storageClassName"] = pods.volume.storage_class
+    return spec
+
+
+def _pod(
+    pods: KubernetesSettings, root: str, metadata: Mapping[str, Any], claim_name: str
+) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": {
-            "name": pod_name(pods.instance, key),
-            "labels": labels(pods, key),
-            "annotations": {WORKSPACE: key},
-        },
-        "spec": spec,
+        "kind": "Pod",
+        "metadata": metadata,
+        "spec": _pod_spec(pods, root, claim_name),
     }
 
 
-def pod(pods: KubernetesSettings, root: str, key: str, daemon: str) -> dict[str, Any]:
-    """Return the pod of a workspace; ``daemon`` is the token of this daemon's life."""
-    name = pod_name(pods.instance, key)
+def _pod_spec(pods: KubernetesSettings, root: str, claim_name: str) -> dict[str, Any]:
     has_claim = pods.volume.kind == "claim"
-    volume = {"persistentVolumeClaim": {"claimName": name}} if has_claim else {"emptyDir": {}}
+    volume = {"persistentVolumeClaim": {"claimName": claim_name}} if has_claim else {"emptyDir": {}}
     spec: dict[str, Any] = {
         "restartPolicy": "Never",
         "automountServiceAccountToken": False,
@@ -98,16 +173,7 @@ def pod(pods: KubernetesSettings, root: str, key: str, daemon: str) -> dict[str,
         spec["runtimeClassName"] = pods.runtime_class
     if pods.pull_secrets:
         spec["imagePullSecrets"] = [{"name": secret} for secret in pods.pull_secrets]
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": name,
-            "labels": {**labels(pods, key), DAEMON: daemon},
-            "annotations": {WORKSPACE: key},
-        },
-        "spec": spec,
-    }
+    return spec
 
 
 def _container(pods: KubernetesSettings, root: str) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """The pods of one namespace: made when a workspace needs one, and ended with it.
 
-Rule 1: a workspace has one pod, named after it; whoever makes it first has it.
+Rule 1: a workspace has one pod and one claim, which carry its label; whoever makes them first, by
+the name that follows from the workspace, or takes a pod that waits, has them.
 Rule 2: a pod that carries the token of another life of this daemon is ended, and has gone, before
 its workspace is used again. Rule 3: no claim is deleted while a pod may use it.
 """
@@ -16,87 +17,127 @@ from msgspec import Struct
 from sortie.config.kubernetes import KubernetesSettings
 from sortie.model import HostError, HostTrouble
 from sortie.transports.kubernetes import manifests
-from sortie.transports.kubernetes.api_errors import ApiRefusal
-from sortie.transports.kubernetes.cluster import Cluster
-from sortie.transports.kubernetes.manifests import DAEMON, INSTANCE, pod_name
+from sortie.transports.kubernetes.manifests import (
+    DAEMON,
+    INSTANCE,
+    ISSUE,
+    RESCUED,
+    RUN,
+    WARM,
+    claim_of,
+    issue_label,
+    pod_name,
+    taken,
+)
+from sortie.transports.kubernetes.objects import (
+    CLAIMS,
+    PODS,
+    WATCH_AGAIN,
+    ApiObjects,
+    Json,
+    QuotaError,
+    label,
+)
 from sortie.transports.kubernetes.standing import PodState, standing_of
+from sortie.transports.kubernetes.warm_pods import WarmPods
 
-END_BOUND = 60.0
-"""Seconds for a pod to go after it was told to."""
-
-_WATCH_AGAIN = 1.0  # seconds from the end of one watch to the next
-_QUOTA = "exceeded quota"
-
-Json = dict[str, Any]
+_ROOM_BOUND = 5.0  # seconds for the scheduler to see that there is room
 
 
 class FoundPod(Struct, frozen=True, kw_only=True):
-    """A pod that runs."""
+    """A pod that runs; ``origin`` is warm or cold where a workspace has it only now."""
 
     name: str
     uid: str
     run: str = ""
+    origin: str | None = None
 
 
 class PodKeeper:
     """Makes and ends the pods of workspaces below ``root``; ``token`` stands for this life."""
 
-    def __init__(self, cluster: Cluster, pods: KubernetesSettings, root: str, token: str) -> None:
-        self._cluster = cluster
+    def __init__(
+        self,
+        objects: ApiObjects,
+        pods: KubernetesSettings,
+        root: str,
+        token: str,
+        warm: WarmPods,
+    ) -> None:
+        self._objects = objects
         self._pods = pods
         self._root = root
         self._token = token
+        self._warm = warm
 
     async def running(self, key: str, *, make: bool) -> FoundPod | None:
         """Return the pod of a workspace when it runs.
 
-        One that is not there is made where ``make``, or where its volume is there. None where
-        there is neither. Raises HostError, which says why a pod does not begin.
+        One that is not there is taken or made where ``make``, or where its volume is there. None
+        where there is neither. Raises HostError, which says why a pod does not begin.
         """
         name = pod_name(self._pods.instance, key)
-        with trio.move_on_after(self._pods.start_timeout) as limit:
+        origin: str | None = None
+        with trio.move_on_after(self._pods.start_timeout) as limit, self._warm.issue_waiting():
             while True:
-                pod = await self._read(name)
+                pod = await self._pod_of(key)
                 if pod is not None and self._is_usable(pod):
+                    name = pod["metadata"]["name"]
+                    await self._own_claim(key, pod)
                     await self._await_start(name, pod)
-                    return _found(await self._read(name) or pod)
+                    return self._found(await self._read(name) or pod, origin)
                 if pod is not None:
-                    await self._end(pod)
-                if not make and not await self.has_volume(key):
+                    await self._objects.end_pod(pod)
+                claim = await self._claim_of(key)
+                if claim is not None and "deletionTimestamp" in claim["metadata"]:
+                    if not make:
+                        return None
+                    await trio.sleep(WATCH_AGAIN)
+                elif not make and (claim is None or label(claim, RESCUED)):
                     return None
-                await self._make(key)
+                elif claim is None and await self._warm.take(key, self._pods, self._root):
+                    origin = "warm"
+                else:
+                    if origin is not None:  # it went at once, or somebody has changed its labels
+                        await trio.sleep(WATCH_AGAIN)
+                    await self._make(key, claim)
+                    origin = "cold"
         assert limit.cancelled_caught
         raise await self._slow(name)
 
-    async def has_volume(self, key: str) -> bool:
-        """Tell whether the volume of a workspace is there without its pod."""
-        if self._pods.volume.kind != "claim":
-            return False
-        name = pod_name(self._pods.instance, key)
-        return await self._get("persistentvolumeclaims", name) is not None
-
     async def end(self, key: str) -> bool:
         """End the pod of a workspace, and wait until it has gone; return whether there was one."""
-        pod = await self._read(pod_name(self._pods.instance, key))
+        pod = await self._pod_of(key)
         if pod is not None:
-            await self._end(pod)
+            await self._objects.end_pod(pod)
         return pod is not None
 
     async def remove(self, key: str) -> bool:
         """End the pod of a workspace and delete its volume; return whether there was either."""
         had_pod = await self.end(key)
-        name = pod_name(self._pods.instance, key)
-        return await self._delete("persistentvolumeclaims", name) or had_pod
+        claim = await self._claim_of(key)
+        if claim is None:
+            return had_pod
+        return await self._objects.delete(CLAIMS, claim["metadata"]["name"]) or had_pod
 
     async def end_former(self) -> int:
-        """End all pods that an earlier life of this daemon left; return how many."""
+        """End all pods that an earlier life of this daemon left; return how many.
+
+        Volumes that no workspace had are deleted then.
+        """
         found = await self._list()
-        return await self._end_all([pod for pod in found if not self._is_ours(pod)])
+        count = await self._end_all([pod for pod in found if not self._is_ours(pod)])
+        if self._pods.volume.kind == "claim":
+            labels = {INSTANCE: self._pods.instance, WARM: None}
+            for claim in await self._objects.listed(CLAIMS, labels):
+                if not self._is_ours(claim):
+                    await self._objects.delete(CLAIMS, claim["metadata"]["name"])
+        return count
 
     async def end_runs(self, run_ids: frozenset[str]) -> int:
         """End the pods that work for some runs; return how many."""
         found = await self._list()
-        return await self._end_all([pod for pod in found if _label(pod, manifests.RUN) in run_ids])
+        return await self._end_all([pod for pod in found if label(pod, RUN) in run_ids])
 
     async def _end_all(self, pods: list[Json]) -> int:
         """End pods at the same time; return how many. Raises HostError for the first that stays,
@@ -105,7 +146,7 @@ class PodKeeper:
 
         async def end(pod: Json) -> None:
             try:
-                await self._end(pod)
+                await self._objects.end_pod(pod)
             except HostError as exc:
                 errors.append(exc)
 
@@ -118,18 +159,22 @@ class PodKeeper:
 
     async def note_run(self, name: str, run: str) -> None:
         """Label a pod with the run that it works for."""
-        body = {"metadata": {"labels": {manifests.RUN: run}}}
-        try:
-            await self._cluster.request(f"label pod {name}", "PATCH", f"pods/{name}", body=body)
-        except ApiRefusal as exc:
-            raise self._cluster.error(f"label pod {name}", str(exc)) from exc
+        if await self._objects.change_metadata(PODS, name, {"labels": {RUN: run}}) is None:
+            raise self._objects.error(f"label pod {name}", "it is not there any more")
 
     async def keep_volume(self, key: str) -> None:
-        """Mark the volume of a workspace as one that holds rescued work."""
-        name = pod_name(self._pods.instance, key)
-        kind = "persistentvolumeclaims" if self._pods.volume.kind == "claim" else "pods"
-        body = {"metadata": {"labels": {manifests.RESCUED: "true"}}}
-        await self._tried(f"label {name}", "PATCH", f"{kind}/{name}", body=body)
+        """Mark the volume of a workspace as one that holds rescued work; its pod ends, unless the
+        volume would end with it."""
+        changes = {"labels": {RESCUED: "true"}}
+        if self._pods.volume.kind != "claim":
+            pod = await self._pod_of(key)
+            if pod is not None:
+                await self._objects.change_metadata(PODS, pod["metadata"]["name"], changes)
+            return
+        claim = await self._claim_of(key)
+        if claim is not None:
+            await self._objects.change_metadata(CLAIMS, claim["metadata"]["name"], changes)
+        await self.end(key)
 
     async def why_gone(self, name: str, uid: str) -> str:
         """Return why a pod does not run any more, "" where nothing tells."""
@@ -144,49 +189,52 @@ class PodKeeper:
             return ""
         return f"pod {name} has ended: {standing.reason}"
 
-    async def _make(self, key: str) -> None:
+    async def _make(self, key: str, claim: Json | None) -> None:
+        """Make the pod of a workspace, and its claim where it has none."""
         if self._pods.max_pods is not None:
             await self._await_room(self._pods.max_pods)
-        if self._pods.volume.kind == "claim":
-            await self._create("persistentvolumeclaims", manifests.claim(self._pods, key))
-            await self._await_claim(pod_name(self._pods.instance, key))
-        body = manifests.pod(self._pods, self._root, key, self._token)
-        await self._create("pods", body)
-
-    async def _await_claim(self, name: str) -> None:
-        """Wait until a claim is none that is being deleted."""
-        while True:
-            claim = await self._get("persistentvolumeclaims", name)
-            if claim is None or "deletionTimestamp" not in claim["metadata"]:
-                return
-            await trio.sleep(_WATCH_AGAIN)
+        if claim is None and self._pods.volume.kind == "claim":
+            claim = manifests.claim(self._pods, key)
+            await self._create(CLAIMS, claim)
+        elif claim is not None and label(claim, RESCUED):
+            name = claim["metadata"]["name"]
+            await self._objects.change_metadata(CLAIMS, name, {"labels": {RESCUED: None}})
+        claim_name = "" if claim is None else claim["metadata"]["name"]
+        await self._create(
+            PODS, manifests.pod(self._pods, self._root, key, self._token, claim_name)
+        )
 
     async def _await_room(self, most: int) -> None:
-        """Raise HostError where there are as many pods as there may be."""
+        """Raise HostError where there are as many pods of issues as there may be."""
         alive = [pod for pod in await self._list() if standing_of(pod).state is not PodState.OVER]
-        if len(alive) >= most:
+        if len(alive) >= most and not await self._warm.give_up():
             raise HostError(
                 HostTrouble.BUSY,
-                f"host {self._cluster.host} has {len(alive)} pods, and worker.kubernetes.max_pods"
+                f"host {self._objects.host} has {len(alive)} pods, and worker.kubernetes.max_pods"
                 " allows no more; wait for issues to be finished, or raise it",
             )
 
     async def _create(self, kind: str, body: Mapping[str, Any]) -> None:
-        """Create something, unless it is there."""
-        name = body["metadata"]["name"]
-        attempt = f"make {_SINGULAR[kind]} {name}"
-        try:
-            await self._cluster.request(attempt, "POST", kind, body=body)
-        except ApiRefusal as exc:
-            if exc.is_conflict and exc.reason == "AlreadyExists":
+        """Create something, unless it is there; warm pods are given up where a quota needs it."""
+        while True:
+            try:
+                await self._objects.create(kind, body)
                 return
-            if _QUOTA in str(exc):
-                raise HostError(
-                    HostTrouble.BUSY,
-                    f"could not {attempt} on host {self._cluster.host}: {exc}; wait for pods to"
-                    " end, or raise the ResourceQuota of the namespace",
-                ) from exc
-            raise self._cluster.error(attempt, f"{exc} ({exc.status})") from exc
+            except QuotaError:
+                if not await self._warm.give_up():
+                    raise
+
+    async def _own_claim(self, key: str, pod: Json) -> None:
+        """Give the claim of a pod that was taken to its workspace."""
+        name = claim_of(pod)
+        if name is None or name == pod_name(self._pods.instance, key):
+            return
+        changes = taken(key)
+        changes["labels"][DAEMON] = None
+        if await self._objects.change_metadata(CLAIMS, name, changes) is None:
+            raise self._objects.error(
+                f"use pod {pod['metadata']['name']}", f"its claim {name} is not there any more"
+            )
 
     async def _await_start(self, name: str, pod: Json) -> None:
         """Wait until a pod runs. Raises HostError where it will not.
@@ -196,20 +244,23 @@ class PodKeeper:
         while True:
             standing = standing_of(pod)
             if standing.hopeless:
-                await self._delete("pods", name, pod["metadata"]["uid"])
-                raise self._cluster.error(
+                await self._objects.delete(PODS, name, pod["metadata"]["uid"])
+                raise self._objects.error(
                     f"start pod {name}",
                     f"{standing.reason}; check worker.kubernetes.image, its pull_secrets and env",
                 )
             if standing.state in (PodState.OVER, PodState.LEAVING):
-                raise self._cluster.error(f"start pod {name}", standing.reason)
+                raise self._objects.error(f"start pod {name}", standing.reason)
             if standing.state is not PodState.WAITING:
                 return
             version = pod["metadata"]["resourceVersion"]
-            changed = await self._next_change(name, version)
+            changed: Json | None = None
+            gave_up = standing.unschedulable and await self._warm.give_up()
+            with trio.move_on_after(_ROOM_BOUND if gave_up else self._pods.start_timeout):
+                changed = await self._objects.next_change(name, version)
             pod = changed or await self._read(name) or {}
             if not pod:
-                raise self._cluster.error(f"start pod {name}", "it was deleted meanwhile")
+                raise self._objects.error(f"start pod {name}", "it was deleted meanwhile")
 
     async def _slow(self, name: str) -> HostError:
         """Return the error for a pod that has not begun in time."""
@@ -221,95 +272,39 @@ class PodKeeper:
             if standing.unschedulable:
                 advice = "wait for room in the cluster, or ask for less"
             seconds = f"{self._pods.start_timeout:g} s"
-            return self._cluster.error(
+            return self._objects.error(
                 f"start pod {name}", f"it has not begun in {seconds}: {reason}; {advice}"
             )
-        return self._cluster.error(f"start pod {name}", "the API server does not answer")
+        return self._objects.error(f"start pod {name}", "the API server does not answer")
 
-    async def _end(self, pod: Json) -> None:
-        """Delete a pod, and wait until it has gone. Raises HostError where it does not go."""
-        name, uid = pod["metadata"]["name"], pod["metadata"]["uid"]
-        with trio.move_on_after(END_BOUND):
-            await self._delete("pods", name, uid)
-            while (now := await self._read(name)) is not None and now["metadata"]["uid"] == uid:
-                await self._next_change(name, now["metadata"]["resourceVersion"])
-            return
-        node = (pod.get("spec") or {}).get("nodeName") or "no node"
-        raise HostError(
-            HostTrouble.OCCUPIED,
-            f"pod {name} on host {self._cluster.host} has not gone in {END_BOUND:g} s; look"
-            f" whether its node ({node}) is there, and delete the pod by force where it is not",
-        )
+    async def _pod_of(self, key: str) -> Json | None:
+        """Return the pod of a workspace: one that can be used, where there is one."""
+        labels = {INSTANCE: self._pods.instance, ISSUE: issue_label(key)}
+        found = await self._objects.listed(PODS, labels)
+        return next(iter(sorted(found, key=lambda pod: not self._is_usable(pod))), None)
 
-    async def _next_change(self, name: str, version: str) -> Json | None:
-        """Wait until a pod changes; return how it is then, None where that is not known."""
-        params = {"fieldSelector": f"metadata.name={name}", "resourceVersion": version}
-        try:
-            async with self._cluster.watch(f"watch pod {name}", "pods", params) as changes:
-                async for kind, pod in changes:
-                    if kind in ("ADDED", "MODIFIED"):
-                        return pod
-                    if kind == "DELETED":
-                        return None
-        except ApiRefusal as exc:
-            if not exc.is_expired:
-                raise self._cluster.error(f"watch pod {name}", str(exc)) from exc
-        await trio.sleep(_WATCH_AGAIN)  # the server has ended it
-        return None
+    async def _claim_of(self, key: str) -> Json | None:
+        """Return the claim of a workspace."""
+        if self._pods.volume.kind != "claim":
+            return None
+        labels = {INSTANCE: self._pods.instance, ISSUE: issue_label(key)}
+        return next(iter(await self._objects.listed(CLAIMS, labels)), None)
 
     async def _read(self, name: str) -> Json | None:
-        return await self._get("pods", name)
-
-    async def _get(self, kind: str, name: str) -> Json | None:
-        return await self._tried(f"look at {_SINGULAR[kind]} {name}", "GET", f"{kind}/{name}")
+        return await self._objects.get(PODS, name)
 
     async def _list(self) -> list[Json]:
-        params = {"labelSelector": f"{INSTANCE}={self._pods.instance}"}
-        found = await self._tried("list the pods", "GET", "pods", params=params)
-        return list((found or {}).get("items") or ())
+        return await self._objects.listed(PODS, {INSTANCE: self._pods.instance})
 
-    async def _delete(self, kind: str, name: str, uid: str | None = None) -> bool:
-        """Delete something, unless it is gone or another one; return whether it was there."""
-        body: Json = {"kind": "DeleteOptions", "apiVersion": "v1"}
-        if uid is not None:
-            body["preconditions"] = {"uid": uid}
-        try:
-            await self._cluster.request(
-                f"delete {_SINGULAR[kind]} {name}", "DELETE", f"{kind}/{name}", body=body
-            )
-        except ApiRefusal as exc:
-            if exc.is_missing or exc.is_conflict:
-                return False
-            raise self._cluster.error(f"delete {_SINGULAR[kind]} {name}", str(exc)) from exc
-        return True
-
-    async def _tried(self, attempt: str, method: str, path: str, **given: Any) -> Json | None:
-        """Make a request; return None where there is no such thing."""
-        try:
-            return await self._cluster.request(attempt, method, path, **given)
-        except ApiRefusal as exc:
-            if exc.is_missing:
-                return None
-            raise self._cluster.error(attempt, f"{exc} ({exc.status})") from exc
-
-    def _is_ours(self, pod: Json) -> bool:
-        return _label(pod, DAEMON) == self._token
+    def _is_ours(self, about: Json) -> bool:
+        return label(about, DAEMON) == self._token
 
     def _is_usable(self, pod: Json) -> bool:
         usable = (PodState.WAITING, PodState.READY)
         return self._is_ours(pod) and standing_of(pod).state in usable
 
-
-_SINGULAR = {"pods": "pod", "persistentvolumeclaims": "claim"}
-
-
-def _label(pod: Json, name: str) -> str:
-    return str((pod["metadata"].get("labels") or {}).get(name, ""))
-
-
-def _found(pod: Json) -> FoundPod:
-    return FoundPod(
-        name=pod["metadata"]["name"],
-        uid=pod["metadata"]["uid"],
-        run=_label(pod, manifests.RUN),
-    )
+    def _found(self, pod: Json, origin: str | None) -> FoundPod:
+        metadata = pod["metadata"]
+        return FoundPod(
+            name=metadata["name"], uid=metadata["uid"], run=label(pod, RUN), origin=origin
+        )

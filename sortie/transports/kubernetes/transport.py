@@ -8,7 +8,7 @@ told with the error.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from typing import TypeVar
@@ -22,6 +22,7 @@ from sortie.transports.kubernetes.background import Background
 from sortie.transports.kubernetes.cluster import Cluster
 from sortie.transports.kubernetes.files import PodFiles
 from sortie.transports.kubernetes.instance_lease import InstanceLease
+from sortie.transports.kubernetes.objects import ApiObjects
 from sortie.transports.kubernetes.paths import (
     InPod,
     last_used_pod,
@@ -31,6 +32,7 @@ from sortie.transports.kubernetes.paths import (
 )
 from sortie.transports.kubernetes.pod_link import PodLink
 from sortie.transports.kubernetes.pods import FoundPod, PodKeeper
+from sortie.transports.kubernetes.warm_pods import WarmPods
 from sortie.transports.remote.launch import Bounds
 from sortie.transports.remote.supervised_process import Links
 from sortie.transports.remote.supervisor_scripts import KEPT
@@ -57,7 +59,8 @@ class KubernetesTransport:
     """The pods of one namespace; ``root`` is where their volumes are mounted.
 
     ``token`` stands for this life of the daemon. ``kept`` bytes of each stream of a program are
-    kept in its pod while nobody takes them; ``links`` is told of links that programs have outlived.
+    kept in its pod while nobody takes them; ``links`` is told of links that programs have outlived,
+    and ``tell`` of each pod that a workspace has from then on, and the seconds that it took.
     """
 
     def __init__(
@@ -71,12 +74,17 @@ class KubernetesTransport:
         bounds: Bounds | None = None,
         kept: int = KEPT,
         links: Links | None = None,
+        warm: WarmPods | None = None,
+        tell: Callable[[FoundPod, float], object] = lambda _pod, _seconds: None,
     ) -> None:
         self._links = links
+        self._tell = tell
         self._kept = kept
         self.root = root
         self._lease = lease
-        self.keeper = PodKeeper(cluster, pods, root, token)
+        objects = ApiObjects(cluster)
+        warm = warm or WarmPods(objects, pods.instance, token)
+        self.keeper = PodKeeper(objects, pods, root, token, warm)
         self.files = PodFiles(self)
         self._cluster = cluster
         self._background = background
@@ -107,9 +115,12 @@ class KubernetesTransport:
             known = self._pods.get(key)
             if known is not None:
                 return known
+            began = trio.current_time()
             found = await self.keeper.running(key, make=make)
             if found is None:
                 return None
+            if found.origin is not None:
+                self._tell(found, trio.current_time() - began)
             link = PodLink(
                 self._cluster,
                 found.name,

@@ -262,11 +262,37 @@ async def test_a_pod_that_somebody_else_has_made_meanwhile(
         assert await transport.pod("T-1", make=True) is not None
 
 
+async def test_a_claim_that_is_being_deleted_has_gone_before_the_next_is_made(
+    api: Api, transport: KubernetesTransport, root: Path
+) -> None:
+    """A pod that was made meanwhile would wait for a claim that nobody makes."""
+    with trio.fail_after(LIMIT):
+        await transport.pod("T-1", make=True)
+        await transport.keeper.end("T-1")
+        transport.forget("T-1")
+        (claim,) = api.objects.items("persistentvolumeclaims", "agents")
+        leaving = {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}
+        name = claim["metadata"]["name"]
+        api.objects.merge("persistentvolumeclaims", "agents", name, leaving)
+        assert await transport.pod("T-1") is None
+        async with trio.open_nursery() as nursery:
+
+            async def go() -> None:
+                await trio.sleep(0.3)
+                api.objects.remove("persistentvolumeclaims", "agents", name)
+
+            nursery.start_soon(go)
+            await transport.pod("T-1", make=True)
+    (after,) = api.objects.items("persistentvolumeclaims", "agents")
+
+    assert after["metadata"]["uid"] != claim["metadata"]["uid"]
+
+
 async def test_a_pod_that_does_not_go_is_named(
     api: Api, tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its node is away: nothing begins beside it."""
-    monkeypatch.setattr("sortie.transports.kubernetes.pods.END_BOUND", 0.5)
+    monkeypatch.setattr("sortie.transports.kubernetes.objects.END_BOUND", 0.5)
     async with pods_of(api, tmp_path, root) as first:
         with trio.fail_after(LIMIT):
             await first.pod("T-1", make=True)
@@ -282,7 +308,8 @@ async def test_a_pod_that_does_not_go_is_named(
 async def test_rescued_work_keeps_its_volume(
     api: Api, transport: KubernetesTransport, root: Path
 ) -> None:
-    """A mirror with rescued work stays where it is, and says so with a label."""
+    """A mirror with rescued work stays where it is, and says so with a label; no pod is left, and
+    none is made by who only looks, but by who makes the workspace again."""
     with trio.fail_after(LIMIT):
         workspace = await Workspaces(str(root), transport).prepare("T-1")
         own = os.path.dirname(workspace.path)
@@ -294,8 +321,15 @@ async def test_rescued_work_keeps_its_volume(
         mirror = f"{own}/@repositories/x.git"
         await said_by(transport, in_workspace(workspace.path, "sh", "-c", script, mirror))
         removed = await Workspaces(str(root), transport).remove("T-1")
+        looked = await transport.pod("T-1")
     (claim,) = api.objects.items("persistentvolumeclaims", "agents")
 
     assert removed
+    assert api.objects.items("pods", "agents") == []
     assert claim["metadata"]["labels"]["sortie.dev/rescued"] == "true"
+    assert looked is None
+    with trio.fail_after(LIMIT):
+        await Workspaces(str(root), transport).prepare("T-1")
+    (claim,) = api.objects.items("persistentvolumeclaims", "agents")
+    assert "sortie.dev/rescued" not in claim["metadata"]["labels"]
     assert Path(mirror).is_dir()

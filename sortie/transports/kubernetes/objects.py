@@ -1,0 +1,167 @@
+"""Requests about the objects of one namespace, with errors that say what was attempted on what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import trio
+
+from sortie.model import HostError, HostTrouble
+from sortie.transports.kubernetes.api_errors import ApiRefusal
+from sortie.transports.kubernetes.cluster import Cluster
+
+PODS = "pods"
+CLAIMS = "persistentvolumeclaims"
+
+END_BOUND = 60.0
+"""Seconds for a pod to go after it was told to."""
+
+WATCH_AGAIN = 1.0
+"""Seconds from the end of one watch to the next."""
+
+_QUOTA = "exceeded quota"
+_SINGULAR = {PODS: "pod", CLAIMS: "claim"}
+
+Json = dict[str, Any]
+
+
+class QuotaError(HostError):
+    """The quota of the namespace has no room for an object now."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(HostTrouble.BUSY, message)
+
+
+class ApiObjects:
+    """Makes, reads, labels and deletes objects. All methods raise HostError."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    @property
+    def host(self) -> str:
+        """The name of the host."""
+        return self._cluster.host
+
+    def error(self, attempt: str, reason: str) -> HostError:
+        """Return the error for a host that cannot be used, with the reason and its remedy."""
+        return self._cluster.error(attempt, reason)
+
+    async def get(self, kind: str, name: str) -> Json | None:
+        """Return an object, None where there is none."""
+        return await self._asked(f"look at {_SINGULAR[kind]} {name}", f"{kind}/{name}")
+
+    async def listed(self, kind: str, labels: Mapping[str, str | None]) -> list[Json]:
+        """Return the objects with these labels; None stands for any value."""
+        wanted = (key if value is None else f"{key}={value}" for key, value in labels.items())
+        params = {"labelSelector": ",".join(wanted)}
+        found = await self._asked(f"list the {_SINGULAR[kind]}s", kind, params)
+        return list((found or {}).get("items") or ())
+
+    async def create(self, kind: str, body: Mapping[str, Any]) -> bool:
+        """Create an object, unless it is there; return whether it was made.
+
+        Raises QuotaError where the namespace has no room.
+        """
+        name = body["metadata"]["name"]
+        attempt = f"make {_SINGULAR[kind]} {name}"
+        try:
+            await self._cluster.request(attempt, "POST", kind, body=body)
+        except ApiRefusal as exc:
+            if exc.is_conflict and exc.reason == "AlreadyExists":
+                return False
+            if _QUOTA in str(exc):
+                raise QuotaError(
+                    f"could not {attempt} on host {self.host}: {exc}; wait for pods to end, or"
+                    " raise the ResourceQuota of the namespace"
+                ) from exc
+            raise self.error(attempt, f"{exc} ({exc.status})") from exc
+        return True
+
+    async def change_metadata(
+        self, kind: str, name: str, changes: Mapping[str, Any], version: str | None = None
+    ) -> Json | None:
+        """Change metadata of an object; return it as it is then.
+
+        None where there is none, or, with a ``version``, where it is at another one.
+        """
+        metadata = dict(changes) if version is None else {**changes, "resourceVersion": version}
+        attempt = f"label {_SINGULAR[kind]} {name}"
+        body = {"metadata": metadata}
+        try:
+            return await self._cluster.request(attempt, "PATCH", f"{kind}/{name}", body=body)
+        except ApiRefusal as exc:
+            if exc.is_missing or (exc.is_conflict and version is not None):
+                return None
+            raise self.error(attempt, f"{exc} ({exc.status})") from exc
+
+    async def delete(
+        self, kind: str, name: str, uid: str | None = None, version: str | None = None
+    ) -> bool:
+        """Delete an object, unless it is gone, another one, or was changed after ``version``;
+        return whether it was deleted."""
+        body: Json = {"kind": "DeleteOptions", "apiVersion": "v1"}
+        wanted = {"uid": uid, "resourceVersion": version}
+        preconditions = {key: value for key, value in wanted.items() if value is not None}
+        if preconditions:
+            body["preconditions"] = preconditions
+        attempt = f"delete {_SINGULAR[kind]} {name}"
+        try:
+            await self._cluster.request(attempt, "DELETE", f"{kind}/{name}", body=body)
+        except ApiRefusal as exc:
+            if exc.is_missing or exc.is_conflict:
+                return False
+            raise self.error(attempt, str(exc)) from exc
+        return True
+
+    async def end_pod(self, pod: Json, version: str | None = None) -> bool:
+        """Delete a pod, unless it was changed after ``version``, and wait until it has gone.
+
+        Returns whether it has. Raises HostError where it does not go.
+        """
+        name, uid = pod["metadata"]["name"], pod["metadata"]["uid"]
+        with trio.move_on_after(END_BOUND):
+            if not await self.delete(PODS, name, uid, version) and version is not None:
+                return False
+            while (now := await self.get(PODS, name)) is not None and now["metadata"]["uid"] == uid:
+                await self.next_change(name, now["metadata"]["resourceVersion"])
+            return True
+        node = (pod.get("spec") or {}).get("nodeName") or "no node"
+        raise HostError(
+            HostTrouble.OCCUPIED,
+            f"pod {name} on host {self.host} has not gone in {END_BOUND:g} s; look whether its node"
+            f" ({node}) is there, and delete the pod by force where it is not",
+        )
+
+    async def next_change(self, name: str, version: str) -> Json | None:
+        """Wait until a pod changes; return how it is then, None where that is not known."""
+        params = {"fieldSelector": f"metadata.name={name}", "resourceVersion": version}
+        try:
+            async with self._cluster.watch(f"watch pod {name}", PODS, params) as changes:
+                async for kind, pod in changes:
+                    if kind in ("ADDED", "MODIFIED"):
+                        return pod
+                    if kind == "DELETED":
+                        return None
+        except ApiRefusal as exc:
+            if not exc.is_expired:
+                raise self.error(f"watch pod {name}", str(exc)) from exc
+        await trio.sleep(WATCH_AGAIN)  # the server has ended it
+        return None
+
+    async def _asked(
+        self, attempt: str, path: str, params: Mapping[str, str] | None = None
+    ) -> Json | None:
+        """Return what is at a path, None where there is nothing."""
+        try:
+            return await self._cluster.request(attempt, "GET", path, params=params)
+        except ApiRefusal as exc:
+            if exc.is_missing:
+                return None
+            raise self.error(attempt, f"{exc} ({exc.status})") from exc
+
+
+def label(about: Json, name: str) -> str:
+    """Return the value of an object's label, "" where it has none."""
+    return str((about["metadata"].get("labels") or {}).get(name, ""))
