@@ -77,9 +77,9 @@ def test_every_check_of_the_doctor_is_listed() -> None:
     machine = (check.name for check in machine_checks(settings, LocalTransport(), {}))
     no_thread = cast(AsyncioThread, None)  # nothing is asked
     nothing = cast(RepositoryLook, object())
-    host = HostLook("h", settings, ssh_settings(settings, {}, {}), no_thread, nothing)
-    hosts = (check.name for check in host.checks())
     walled = settings.model_copy(update={"sandbox": SandboxSettings(kind="bubblewrap")})
+    host = HostLook("h", walled, ssh_settings(settings, {}, {}), no_thread, nothing, {})
+    hosts = (check.name for check in host.checks())
     written = [word(row["check"]) for row in table(TEXT, "check")]
 
     assert [

@@ -17,6 +17,7 @@ from sortie import agents
 from sortie.agents.launch import resolve_command
 from sortie.config.settings import Isolation, Settings
 from sortie.daemon.doctor.checkup import Diagnosis, Tell, run_checks
+from sortie.daemon.doctor.host_sandbox import host_sandbox_checks
 from sortie.daemon.doctor.machine import GIGABYTE, LITTLE_ROOM
 from sortie.daemon.doctor.programs import HostProbe, probe
 from sortie.daemon.doctor.repository import REMOTE_REMEDY, RepositoryLook
@@ -50,7 +51,7 @@ async def look_at_hosts(
     found: dict[str, list[Diagnosis]] = {host: [] for host in hosts}
     async with open_asyncio_thread() as thread, trio.open_nursery() as nursery:
         for host in hosts:
-            look = HostLook(host, settings, ssh, thread, repository)
+            look = HostLook(host, settings, ssh, thread, repository, environ)
             nursery.start_soon(_look_at, look, found[host].append)
     for host in hosts:
         for diagnosis in found[host]:
@@ -83,8 +84,10 @@ class HostLook:
         ssh: SshSettings,
         thread: AsyncioThread,
         repository: RepositoryLook | None,
+        environ: Mapping[str, str],
     ) -> None:
         self.name = name
+        self._environ = environ
         self._repository = repository
         self._settings = settings
         self._ssh = ssh
@@ -114,6 +117,7 @@ class HostLook:
             Check(name="clock", ask=self._clock, needs=inside),
             Check(name="processes", ask=self._processes, needs=inside),
             Check(name="isolation", ask=self._look_at_isolation, needs=inside),
+            *host_sandbox_checks(self._settings, self._environ, lambda: self._transport),
         )
 
     async def _reach(self) -> CheckResult:

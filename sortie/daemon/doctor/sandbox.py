@@ -30,36 +30,43 @@ _RUN = RunId("doctor")
 _LIMIT = 120.0
 """Seconds for all that is tried in one sandbox; an image may have to be fetched first."""
 
-_TRIES = """\
+TRIES = """\
 (echo x > inside) 2>/dev/null && echo works
 cat "$1" >/dev/null 2>&1 && echo read
 (echo x > "$2") 2>/dev/null && [ -s "$2" ] && echo wrote
 [ -d "/proc/$3" ] && kill -0 "$3" 2>/dev/null && echo reached
 command -v bash >/dev/null || { echo untried; exit; }
-timeout 5 bash -c "exec 3<>/dev/tcp/127.0.0.1/$4" 2>/dev/null && echo connected
+timeout 5 bash -c "exec 3<>/dev/tcp/$4/$5" 2>/dev/null && echo connected
 :
 """
-"""$1 is a file outside, $2 one that could be made there, $3 a process, $4 a port of the machine."""
+"""$1 is a file outside, $2 one that could be made there, $3 a process, $4 and $5 are the address
+and the port of a server."""
 
-_REMEDY = "see docs/sandbox.md for what each kind needs"
+SANDBOX_REMEDY = "see docs/sandbox.md for what each kind needs"
 
 
 def sandbox_checks(settings: Settings, environ: Mapping[str, str]) -> Sequence[Check]:
     """Return a check for each sandbox that the top level and rules want, for runs here."""
     if settings.worker.hosts:
         return ()
+    return [_check(one, environ) for one in wanted_sandboxes(settings)]
+
+
+def wanted_sandboxes(settings: Settings) -> Sequence[Settings]:
+    """Return the settings with each sandbox that the top level and rules want."""
     wanted = {one.sandbox: one for one in reversed(settings.every()) if one.sandbox.kind != "none"}
-    return [_check(one, environ) for one in reversed(wanted.values())]
+    return list(reversed(wanted.values()))
 
 
 def _check(settings: Settings, environ: Mapping[str, str]) -> Check:
     async def ask() -> CheckResult:
         with trio.move_on_after(_LIMIT):
             return await _tried(settings, environ)
-        return failed(f"{settings.sandbox.kind} did not answer in {_LIMIT:.0f} s", _REMEDY)
+        late = f"{settings.sandbox.kind} did not answer in {_LIMIT:.0f} s"
+        return failed(late, SANDBOX_REMEDY)
 
     rule = f".{settings.rule}" if settings.rule else ""
-    return Check(name=f"sandbox{rule}", ask=ask, remedy=_REMEDY)
+    return Check(name=f"sandbox{rule}", ask=ask, remedy=SANDBOX_REMEDY)
 
 
 async def _tried(settings: Settings, environ: Mapping[str, str]) -> CheckResult:
@@ -81,10 +88,10 @@ async def _tried(settings: Settings, environ: Mapping[str, str]) -> CheckResult:
                 if settings.sandbox.kind == "container":
                     await _find_agent(settings, wall, environ)
             except SortieError as exc:
-                return failed(str(exc), _REMEDY)
+                return failed(str(exc), SANDBOX_REMEDY)
     finally:
         await transport.close()
-    return _result(settings, said)
+    return sandbox_result(settings, said)
 
 
 async def _find_agent(
@@ -104,9 +111,9 @@ async def _tries(wall: SandboxedTransport, place: Path, environ: Mapping[str, st
     (outside / "canary").write_text("x")
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        found = (outside / "canary", outside / "made", os.getpid(), port)
+        found = (outside / "canary", outside / "made", os.getpid(), "127.0.0.1", port)
         command = Command(
-            argv=("/bin/sh", "-c", _TRIES, "sh", *map(str, found)),
+            argv=("/bin/sh", "-c", TRIES, "sh", *map(str, found)),
             cwd=str(workspace),
             env={**environ, COOKIE: _RUN},
             grace=0.0,
@@ -117,13 +124,21 @@ async def _tries(wall: SandboxedTransport, place: Path, environ: Mapping[str, st
         ):
             output = b"".join([chunk async for number, chunk in process.output() if number == 1])
             await process.wait()
+    return words_of(output)
+
+
+def words_of(output: bytes) -> set[str]:
+    """Return the words that a program has said."""
     return set(output.decode("utf-8", "replace").split())
 
 
-def _result(settings: Settings, said: set[str]) -> CheckResult:
+def sandbox_result(settings: Settings, said: set[str]) -> CheckResult:
+    """Return what follows from the words that a program has said inside."""
     sandbox = settings.sandbox
     if "works" not in said:
-        return failed(f"{sandbox.kind}: nothing can be written to a workspace inside", _REMEDY)
+        return failed(
+            f"{sandbox.kind}: nothing can be written to a workspace inside", SANDBOX_REMEDY
+        )
     open_to = {
         "read": "files outside can be read",
         "wrote": "files outside can be changed",
@@ -134,7 +149,11 @@ def _result(settings: Settings, said: set[str]) -> CheckResult:
     broken = [sentence for word, sentence in open_to.items() if word in said]
     if broken:
         told = f"{sandbox.kind}: " + ", ".join(broken)
-        return warned(told, _REMEDY) if sandbox.kind == "command" else failed(told, _REMEDY)
+        return (
+            warned(told, SANDBOX_REMEDY)
+            if sandbox.kind == "command"
+            else failed(told, SANDBOX_REMEDY)
+        )
     if sandbox.network == "full":
         network = "the network is the host's"
     elif "untried" in said:
