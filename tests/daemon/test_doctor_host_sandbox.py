@@ -13,7 +13,7 @@ from sortie.config.sandbox import SandboxSettings
 from sortie.config.settings import Isolation, Settings
 from sortie.daemon.doctor.host_sandbox import host_sandbox_checks
 from sortie.model.checks import CheckOutcome, CheckResult
-from sortie.transports.ssh.transport import SshTransport
+from sortie.transports.remote.transport import ShellTransport
 from tests.transports.endings import requires_namespaces
 from tests.transports.sandboxes import requires_bubblewrap
 from tests.transports.ssh.pipes import Logins
@@ -40,7 +40,7 @@ async def found(
         }
     )
     logins = Logins(home, SSH_CONNECTION=f"127.0.0.1 1 127.0.0.1 {port}")
-    host = SshTransport("h", logins.connections, isolation=isolation)
+    host = ShellTransport("h", logins.connections, isolation=isolation)
     (check,) = host_sandbox_checks(settings, os.environ, lambda: host)
     result = await check.ask()
     await logins.quiet()

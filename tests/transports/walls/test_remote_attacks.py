@@ -11,9 +11,9 @@ import pytest
 
 from sortie.config.settings import Isolation
 from sortie.transports.remote.launch import Bounds
+from sortie.transports.remote.transport import ShellTransport
 from sortie.transports.ssh.asyncio_thread import open_asyncio_thread
 from sortie.transports.ssh.connection_pool import ConnectionPool
-from sortie.transports.ssh.transport import SshTransport
 from tests.transports.endings import requires_namespaces
 from tests.transports.sandboxes import remote_bubblewrap, requires_bubblewrap
 from tests.transports.ssh.sshd import Keys, Sshd, requires_sshd, sshd_running
@@ -39,12 +39,12 @@ def sshd(tmp_path: Path) -> Iterator[Sshd]:
 
 
 @asynccontextmanager
-async def connected(sshd: Sshd, *, reattach: float = 0.0) -> AsyncIterator[SshTransport]:
+async def connected(sshd: Sshd, *, reattach: float = 0.0) -> AsyncIterator[ShellTransport]:
     """Give the host, with a supervisor for each program where it may live without a link."""
     async with open_asyncio_thread() as thread:
         pool = ConnectionPool(sshd.host, sshd.settings, thread)
         try:
-            yield SshTransport(
+            yield ShellTransport(
                 sshd.host, pool, bounds=Bounds(reattach=reattach), isolation=Isolation.AUTO
             )
         finally:

@@ -13,7 +13,7 @@ import trio
 from sortie.config.settings import Isolation
 from sortie.model import ProgramNotFound, RunId, TransportError
 from sortie.transports import Command, Exit
-from sortie.transports.ssh.transport import SshTransport
+from sortie.transports.remote.transport import ShellTransport
 from sortie.transports.walls.bubblewrap import find_paths, surroundings
 from sortie.transports.walls.enclosure import Enclosure, Surroundings, arguments, view_of
 from sortie.transports.walls.remote_bubblewrap import RemoteBubblewrapTransport
@@ -34,7 +34,7 @@ def logins(tmp_path: Path) -> Logins:
 def walled(
     logins: Logins, isolation: Isolation = Isolation.AUTO, **inside: object
 ) -> RemoteBubblewrapTransport:
-    host = SshTransport("h", logins.connections, isolation=isolation)
+    host = ShellTransport("h", logins.connections, isolation=isolation)
     return RemoteBubblewrapTransport(host, Enclosure(**inside))  # type: ignore[arg-type]
 
 
@@ -91,7 +91,7 @@ async def test_a_host_tells_what_this_machine_would(tmp_path: Path, name: str) -
     shutil.rmtree(home / ".own")
 
     logins = Logins(tmp_path, sh=str(tmp_path / "sh"))
-    host = SshTransport("h", logins.connections, isolation=Isolation.AUTO)
+    host = ShellTransport("h", logins.connections, isolation=Isolation.AUTO)
     there = await RemoteBubblewrapTransport(host, enclosure).wrapped(command)
 
     assert found.installations == tuple(
@@ -248,7 +248,7 @@ async def test_a_wrapper_starts_programs_on_a_host(logins: Logins, tmp_path: Pat
     """It is a program of the host, looked for on the PATH of its login."""
     script_of(tmp_path / "wall", '#!/bin/sh\necho "$1"\nshift\nexec "$@"')
     logins.env = {**logins.env, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    host = SshTransport("h", logins.connections, isolation=Isolation.AUTO)
+    host = ShellTransport("h", logins.connections, isolation=Isolation.AUTO)
     wall = WrapperTransport(host, ("wall", "--option"))
 
     await wall.check()
