@@ -29,6 +29,7 @@ from sortie.scheduler.gate_view import view_of
 from sortie.scheduler.gates import FITNESS, ROOM, closed, spent_text
 from sortie.scheduler.holds import end_hold, ended_by_reload, hold, record_of
 from sortie.scheduler.policy import Policy
+from sortie.scheduler.polls import poll_now
 from sortie.scheduler.spending import stop_if_spent
 from sortie.scheduler.state import SchedulerState
 from sortie.scheduler.timing import STOPPED
@@ -36,19 +37,6 @@ from sortie.scheduler.waits import hand_off, set_reason, wait_for_run
 from sortie.scheduler.watch_records import forgiven, record_watch
 
 _RETRIED = "an operator asked for a retry"
-
-
-def poll_now(state: SchedulerState, now: float) -> None:
-    """Poll at once, or as soon as the tracker may be asked again.
-
-    If a poll is under way its answer may be old already, so once more after it.
-    """
-    soonest = max(now, state.tracker_paused_until)
-    state.refresh_asked = state.polling
-    state.poll_at = min(state.poll_at, soonest)
-    for watched in state.watches.values():
-        watched.due_at = min(watched.due_at, now)
-    state.reconcile_at = min(state.reconcile_at, soonest)
 
 
 def change_policy(state: SchedulerState, policy: Policy, now: float) -> None:

@@ -13,23 +13,23 @@ from sortie.scheduler import events as ev
 from sortie.scheduler.budgets import Ledger
 from sortie.scheduler.candidates import GateVerdict
 from sortie.scheduler.checkpoint import Checkpoint, checkpoint_of, state_of
-from sortie.scheduler.claims import Cleaning, Departure, HandingOff, Held, Running, Waiting
+from sortie.scheduler.claims import Cleaning, Departure, HandingOff, Running, Waiting
 from sortie.scheduler.clean_ups import clean_again, cleaned, drop_reopened
 from sortie.scheduler.commands import OperatorEvent, obey_operator
 from sortie.scheduler.decisions import Decision, Poll
-from sortie.scheduler.demand import slot_use
-from sortie.scheduler.dispatch import dispatch, note_candidates
+from sortie.scheduler.demand import is_busy, slot_use
+from sortie.scheduler.dispatch import dispatch
 from sortie.scheduler.errands import errand_done
 from sortie.scheduler.exits import exited
 from sortie.scheduler.explanation import Explanation, explain_issue
 from sortie.scheduler.gates import explain
 from sortie.scheduler.grants import SlotGrant, SlotUse
 from sortie.scheduler.handoffs import handoff_answered
-from sortie.scheduler.holds import program_appeared
 from sortie.scheduler.identifiers import RunIds
 from sortie.scheduler.memory import Memory
 from sortie.scheduler.merging import merge_tried
 from sortie.scheduler.policy import Policy
+from sortie.scheduler.polls import candidates_fetched, poll_failed
 from sortie.scheduler.progress import (
     WorkerReport,
     host_reached,
@@ -197,7 +197,7 @@ class Scheduler:
         dispatch(state, now)
         state.forget_rules()
         if isinstance(event, ev.CandidatesFetched):
-            state.idle_polls = 0 if self._is_busy(now) else state.idle_polls + 1
+            state.idle_polls = 0 if is_busy(state, now) else state.idle_polls + 1
         return state.out
 
     def _apply(self, event: ev.Event, now: float) -> None:
@@ -214,12 +214,9 @@ class Scheduler:
             case ev.TimePassed():
                 self._on_time(now)
             case ev.CandidatesFetched():
-                self._candidates_fetched(event, now)
+                candidates_fetched(state, event, now)
             case ev.PollFailed(error, skipped):
-                self._poll_answered(now)
-                state.poll_error = error
-                state.skipped = error if skipped else None
-                state.idle_polls = 0
+                poll_failed(state, error, now, skipped=skipped)
             case ev.TrackerPaused(seconds):
                 state.pause_tracker(now + seconds)
             case ev.PollsPutOff(seconds):
@@ -260,36 +257,6 @@ class Scheduler:
                 begin_day(state, event, now)
             case _:
                 assert_never(event)
-
-    def _candidates_fetched(self, event: ev.CandidatesFetched, now: float) -> None:
-        state = self._state
-        self._poll_answered(now)
-        state.skipped = state.poll_error = None
-        state.tracker_answered(now)
-        hindrances = dict(event.rule_hindrances)
-        if event.hindrance is not None:
-            hindrances[""] = event.hindrance
-        appeared = state.hindrances.keys() - hindrances.keys()
-        state.hindrances, state.shortage = hindrances, event.shortage
-        if appeared:
-            program_appeared(state, appeared)
-        note_candidates(state, event.issues)
-
-    def _poll_answered(self, now: float) -> None:
-        state = self._state
-        state.polling_since = None
-        pause = 0.0 if state.refresh_asked else state.policy.poll_interval
-        state.poll_at = max(now + pause, state.tracker_paused_until)
-        state.refresh_asked = False
-
-    def _is_busy(self, now: float) -> bool:
-        if self._state.grant is not None and self.slot_use(now).more:
-            return True  # it waits for slots that others have
-        return any(
-            not isinstance(claim, Held)
-            and not (isinstance(claim, Cleaning) and (claim.error or claim.kept))
-            for claim in self._state.claims.values()
-        )
 
     def _on_time(self, now: float) -> None:
         state = self._state

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from sortie.model import Issue
 from sortie.scheduler.candidates import Place
 from sortie.scheduler.claim_table import share_of
+from sortie.scheduler.claims import Cleaning, Held
 from sortie.scheduler.dispatch import group_of
 from sortie.scheduler.gate_view import View, view_of
 from sortie.scheduler.gates import FITNESS, ROOM, SHARED, first_closed
@@ -64,3 +65,14 @@ def _queue(state: SchedulerState) -> Iterator[Issue]:
     )
     fresh = ((candidate.place, candidate.issue) for candidate in state.candidates.open())
     return (issue for _, issue in merge(due, fresh, key=itemgetter(0)))
+
+
+def is_busy(state: SchedulerState, now: float) -> bool:
+    """Tell whether anything is under way, or waits for what time or other workflows bring."""
+    if state.grant is not None and slot_use(state, now).more:
+        return True  # it waits for slots that others have
+    return any(
+        not isinstance(claim, Held)
+        and not (isinstance(claim, Cleaning) and (claim.error or claim.kept))
+        for claim in state.claims.values()
+    )
