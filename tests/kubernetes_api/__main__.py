@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import sys
-from contextlib import suppress
 from pathlib import Path
 
 import trio
@@ -24,5 +23,7 @@ async def main(directory: Path, port: int | None) -> None:
         await trio.sleep_forever()
 
 
-with suppress(KeyboardInterrupt):
+try:
     trio.run(main, Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else None)
+except* KeyboardInterrupt:
+    pass

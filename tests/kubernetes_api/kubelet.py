@@ -14,7 +14,7 @@ from typing import Any
 import psutil
 import trio
 
-from tests.kubernetes_api.objects import Json, Objects, Refused
+from tests.kubernetes_api.objects import Json, Objects, Refused, now
 
 START = 0.02  # seconds until a pod runs, and until it has gone
 
@@ -55,6 +55,7 @@ class Kubelet:
                 message = f'persistentvolumeclaim "{missing}" not found'
                 self._set(pod, phase="Pending", conditions=[_unscheduled(message)])
                 return
+            self.objects.bind(namespace, name)
             if self.unpullable is not None:
                 waiting = {"reason": "ImagePullBackOff", "message": self.unpullable}
                 self._set(pod, phase="Pending", container={"waiting": waiting})
@@ -63,7 +64,7 @@ class Kubelet:
                 Path(mount["mountPath"]).mkdir(parents=True, exist_ok=True)
                 self.mounts.add(mount["mountPath"])
             Path(self._environ(pod)["HOME"]).mkdir(parents=True, exist_ok=True)
-            self._set(pod, phase="Running", container={"running": {}})
+            self._set(pod, phase="Running", container={"running": {"startedAt": now()}})
 
     async def end(self, namespace: str, name: str, uid: str) -> None:
         """End a pod that was deleted: all in it, and then itself."""

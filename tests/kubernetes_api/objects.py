@@ -6,6 +6,7 @@ import copy
 import uuid
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 import trio
@@ -34,6 +35,11 @@ class Refused(Exception):
             "reason": self.reason,
             "code": self.status,
         }
+
+
+def now() -> str:
+    """Return the time as objects tell it."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 @dataclass
@@ -70,7 +76,7 @@ class Objects:
             message = f'{leaving}{resource} "{name}" already exists'
             raise Refused(409, "AlreadyExists", message)
         metadata |= {"namespace": namespace, "uid": str(uuid.uuid4())}
-        metadata.setdefault("creationTimestamp", "2026-01-01T00:00:00Z")
+        metadata.setdefault("creationTimestamp", now())
         self._put("ADDED", resource, namespace, made)
         return made
 
@@ -89,6 +95,12 @@ class Objects:
         """Change an object by a merge patch."""
         changed = _merged(self.get(resource, namespace, name), patch)
         return self.change(resource, namespace, changed)
+
+    def bind(self, namespace: str, name: str) -> None:
+        """Give a pod to a node."""
+        pod = self.get("pods", namespace, name)
+        pod["spec"]["nodeName"] = "node"
+        self.change("pods", namespace, pod)
 
     def remove(self, resource: str, namespace: str, name: str) -> Json:
         """Remove an object."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
-import subprocess
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import trio
@@ -17,20 +19,24 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route, WebSocketRoute
-from starlette.websockets import WebSocket, WebSocketDisconnect
+from starlette.websockets import WebSocket
 
 from tests.kubernetes_api.contract import KubernetesContract, received_by
+from tests.kubernetes_api.discovery import discovery_routes, tell_namespace
 from tests.kubernetes_api.kubelet import Kubelet
-from tests.kubernetes_api.objects import Json, Objects, Refused
+from tests.kubernetes_api.objects import Json, Objects, Refused, now
+from tests.kubernetes_api.program import Program
 from tests.ports import free_port
+from tests.trackers.server.certificates import make_certificate
 from tests.trackers.server.contract import Violation
 from tests.trackers.server.exchange import Received
 
 PROTOCOL = "v5.channel.k8s.io"
 TOKEN = "token-of-the-tests"
+_ACCOUNT = "system:serviceaccount:sortie:sortie"
 
 _KINDS = {"pods": "Pod", "persistentvolumeclaims": "PersistentVolumeClaim", "leases": "Lease"}
-_CHUNK = 32 * 1024
+_ALSO = {"secrets": "Secret", "events": "Event"}
 
 
 @dataclass
@@ -49,6 +55,7 @@ class Api:
 
     port: int
     nursery: trio.Nursery
+    certificate: Path
     objects: Objects = field(default_factory=Objects)
     faults: list[Fault] = field(default_factory=list)
     requests: list[tuple[str, str]] = field(default_factory=list)
@@ -65,16 +72,18 @@ class Api:
     @property
     def url(self) -> str:
         """Where it answers."""
-        return f"http://127.0.0.1:{self.port}"
+        return f"https://127.0.0.1:{self.port}"
 
     def kubeconfig(self, namespace: str = "agents") -> str:
         """Return a kubeconfig for it."""
+        authority = base64.b64encode(self.certificate.read_bytes()).decode()
+        cluster = {"server": self.url, "certificate-authority-data": authority}
         return json.dumps(
             {
                 "apiVersion": "v1",
                 "kind": "Config",
                 "current-context": "test",
-                "clusters": [{"name": "test", "cluster": {"server": self.url}}],
+                "clusters": [{"name": "test", "cluster": cluster}],
                 "users": [{"name": "test", "user": {"token": TOKEN}}],
                 "contexts": [
                     {
@@ -100,6 +109,8 @@ class Api:
         every = ["GET", "POST", "PUT", "PATCH", "DELETE"]
         return Starlette(
             routes=[
+                *discovery_routes(),
+                Route("/api/v1/namespaces/{namespace}", self._guarded(tell_namespace)),
                 Route("/version", self._guarded(self._version)),
                 Route(reviews, self._guarded(self._review), methods=["POST"]),
                 WebSocketRoute(f"{objects}/{{name}}/exec", self._exec),
@@ -150,10 +161,11 @@ class Api:
         return JSONResponse({"major": "1", "minor": "35", "gitVersion": "v1.35.0"})
 
     async def _review(self, request: Request) -> Response:
-        asked = (await request.json())["spec"]["resourceAttributes"]
+        review = await request.json()
+        asked = review["spec"]["resourceAttributes"]
         resource = "/".join(filter(None, (asked["resource"], asked.get("subresource"))))
         allowed = (asked["verb"], resource) not in self.denied
-        return JSONResponse({"status": {"allowed": allowed}}, 201)
+        return JSONResponse({**review, "metadata": {}, "status": {"allowed": allowed}}, 201)
 
     async def _many(self, request: Request) -> Response:
         resource, namespace = request.path_params["resource"], request.path_params["namespace"]
@@ -166,7 +178,7 @@ class Api:
         items = [one for one in self.objects.items(resource, namespace) if matching(one)]
         return JSONResponse(
             {
-                "kind": f"{_KINDS.get(resource, 'Thing')}List",
+                "kind": f"{(_KINDS | _ALSO)[resource]}List",
                 "apiVersion": "v1",
                 "metadata": {"resourceVersion": str(self.objects.version)},
                 "items": items,
@@ -174,13 +186,17 @@ class Api:
         )
 
     def _check_known(self, resource: str) -> None:
-        if resource not in (*_KINDS, "secrets"):
+        if resource not in {**_KINDS, **_ALSO}:
             raise Refused(404, "NotFound", "the server could not find the requested resource")
 
     async def _create(self, request: Request, resource: str, namespace: str) -> Response:
         given = await request.json()
         if ("create", resource) in self.denied:
-            raise Refused(403, "Forbidden", f"{resource} is forbidden: User cannot create")
+            message = (
+                f'{resource} is forbidden: User "{_ACCOUNT}" cannot create resource "{resource}"'
+                f' in API group "" in the namespace "{namespace}"'
+            )
+            raise Refused(403, "Forbidden", message)
         if resource == "pods" and self.quota is not None:
             used = len(self.objects.items("pods", namespace))
             if used >= self.quota:
@@ -242,7 +258,7 @@ class Api:
                 raise Refused(409, "Conflict", f"the {key} in the precondition is another")
         if resource == "pods":
             if "deletionTimestamp" not in found["metadata"]:
-                found["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+                found["metadata"]["deletionTimestamp"] = now()
                 self.objects.change(resource, namespace, found)
                 self.nursery.start_soon(self.kubelet.end, namespace, name, uid)
             return found
@@ -279,81 +295,6 @@ async def _refuse(socket: WebSocket, refused: Refused) -> None:
     await socket.send_denial_response(JSONResponse(refused.answer, refused.status))
 
 
-class Program:
-    """One program in a pod: it goes on where its link is lost, with the end of its stdin."""
-
-    def __init__(
-        self, kubelet: Kubelet, socket: WebSocket, pod: Json, env: dict[str, str], argv: list[str]
-    ) -> None:
-        self._kubelet = kubelet
-        self._socket = socket
-        self._pod = pod
-        self._env = env
-        self._argv = argv
-        self._lock = trio.Lock()
-
-    async def run(self, scope: trio.CancelScope) -> None:
-        """Run it to its end, which is told behind all its output."""
-        process = await trio.lowlevel.open_process(
-            self._argv,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=self._env,
-            cwd="/",
-            start_new_session=True,
-        )
-        self._kubelet.note(self._pod["metadata"]["uid"], process.pid)
-        try:
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._feed, process, scope)
-                async with trio.open_nursery() as readers:
-                    readers.start_soon(self._pass_on, 1, process.stdout)
-                    readers.start_soon(self._pass_on, 2, process.stderr)
-                    code = await process.wait()
-                await self._tell(code)
-                nursery.cancel_scope.cancel()
-        finally:
-            for stream in (process.stdin, process.stdout, process.stderr):
-                with trio.CancelScope(shield=True):
-                    await stream.aclose()  # type: ignore[union-attr]
-            self._kubelet.nursery.start_soon(process.wait)  # the runtime reaps it
-
-    async def _feed(self, process: trio.Process, scope: trio.CancelScope) -> None:
-        assert process.stdin is not None
-        try:
-            while True:
-                message = await self._socket.receive_bytes()
-                if message[:2] == b"\xff\x00":
-                    await process.stdin.aclose()
-                elif message[:1] == b"\x00":
-                    with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
-                        await process.stdin.send_all(message[1:])
-        except WebSocketDisconnect:
-            scope.cancel()
-
-    async def _pass_on(self, number: int, stream: Any) -> None:
-        while chunk := await stream.receive_some(_CHUNK):
-            await self._send(bytes([number]) + chunk)
-
-    async def _tell(self, code: int) -> None:
-        status: Json = {"metadata": {}, "status": "Success"}
-        if code:
-            code = 128 - code if code < 0 else code
-            status = {
-                "metadata": {},
-                "status": "Failure",
-                "message": f"command terminated with non-zero exit code: exit status {code}",
-                "reason": "NonZeroExitCode",
-                "details": {"causes": [{"reason": "ExitCode", "message": str(code)}]},
-            }
-        await self._send(b"\x03" + json.dumps(status).encode())
-
-    async def _send(self, message: bytes) -> None:
-        async with self._lock:
-            await self._socket.send_bytes(message)
-
-
 def _selector(request: Request) -> Callable[[Json], bool]:
     """Return what tells whether an object is asked for."""
     parts = request.query_params.get("labelSelector", "").split(",")
@@ -381,8 +322,11 @@ async def cluster_running(port: int | None = None) -> AsyncIterator[Api]:
     config.accesslog = config.errorlog = None
     config.graceful_timeout = 0.1
     config.shutdown_timeout = 1.0
-    async with trio.open_nursery() as nursery:
-        api = Api(port or free_port(), nursery)
+    async with AsyncExitStack() as stack:
+        made = make_certificate(Path(stack.enter_context(TemporaryDirectory())))
+        nursery = await stack.enter_async_context(trio.open_nursery())
+        api = Api(port or free_port(), nursery, made)
+        config.certfile = config.keyfile = str(made)
         config.bind = [f"127.0.0.1:{api.port}"]
         stop = trio.Event()
         async with trio.open_nursery() as serving:
@@ -396,7 +340,7 @@ async def cluster_running(port: int | None = None) -> AsyncIterator[Api]:
                 stop.set()
                 serving.cancel_scope.deadline = trio.current_time() + 3
         nursery.cancel_scope.cancel()
-    assert not api.contract.violations, "\n".join(api.contract.violations)
+    assert not api.contract.violations, "\n".join(dict.fromkeys(api.contract.violations))
 
 
 async def _serve(

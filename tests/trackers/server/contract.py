@@ -16,7 +16,8 @@ from werkzeug.datastructures import Headers, ImmutableMultiDict
 
 from tests.trackers.server.exchange import Received, Reply
 
-_CONFIG = Config(extra_media_type_deserializers={"application/merge-patch+json": json.loads})
+_PATCHES = ("application/merge-patch+json", "application/strategic-merge-patch+json")
+_CONFIG = Config(extra_media_type_deserializers=dict.fromkeys(_PATCHES, json.loads))
 """The library reads no other JSON than that of the plain media type by itself."""
 
 

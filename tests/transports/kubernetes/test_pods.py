@@ -222,7 +222,10 @@ async def test_a_right_that_is_missing_is_named(
     """By the words of the API server."""
     api.denied = frozenset({("create", "pods")})
 
-    assert "pods is forbidden: User cannot create (403)" in str(await refusal(transport, root))
+    told = str(await refusal(transport, root))
+    assert "pods is forbidden: User " in told
+    assert 'cannot create resource "pods" in API group "" in the namespace' in told
+    assert "(403)" in told
 
 
 @pytest.mark.parametrize("status", [429, 500, 503])
