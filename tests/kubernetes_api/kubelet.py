@@ -36,6 +36,8 @@ class Kubelet:
     """The PATH in pods."""
     start: float = START
     """Seconds until a pod runs."""
+    end_claim: float = START
+    """Seconds until a claim has gone that was deleted."""
     stuck: bool = False
     """Pods that are deleted do not go: their node is away."""
     mounts: set[str] = field(default_factory=set)
@@ -76,6 +78,16 @@ class Kubelet:
             await self._kill(uid)
             self._drop_volume(pod)
             self.objects.remove("pods", namespace, name)
+
+    async def let_go(self, claim: Json) -> None:
+        """Remove a claim that was deleted, with its volume, as soon as no pod uses it."""
+        namespace, name = claim["metadata"]["namespace"], claim["metadata"]["name"]
+        await trio.sleep(self.end_claim)
+        with suppress(Refused):
+            while any(name in _claims(pod) for pod in self.objects.items("pods", namespace)):
+                await trio.sleep(0.05)
+            self.drop(claim)
+            self.objects.release(namespace, name)
 
     async def fail(self, namespace: str, name: str, **status: Any) -> None:
         """End a pod from the side of its node: evicted, say."""
@@ -133,12 +145,9 @@ class Kubelet:
         return env
 
     def _missing_claim(self, pod: Json) -> str | None:
-        for volume in pod["spec"].get("volumes", ()):
-            claim = volume.get("persistentVolumeClaim", {}).get("claimName")
-            key = ("persistentvolumeclaims", pod["metadata"]["namespace"], claim)
-            if claim is not None and key not in self.objects.found:
-                return str(claim)
-        return None
+        claims = self.objects.items("persistentvolumeclaims", pod["metadata"]["namespace"])
+        there = {claim["metadata"]["name"] for claim in claims}
+        return next((name for name in _claims(pod) if name not in there), None)
 
     def _drop_volume(self, pod: Json) -> None:
         for volume in pod["spec"].get("volumes", ()):
@@ -157,6 +166,14 @@ class Kubelet:
             status["containerStatuses"] = [_container_status(pod, container)]
         pod["status"] = status
         self.objects.change("pods", pod["metadata"]["namespace"], pod)
+
+
+def _claims(pod: Json) -> list[str]:
+    """Return the names of the claims that a pod uses."""
+    volumes = pod["spec"].get("volumes", ())
+    return [
+        v["persistentVolumeClaim"]["claimName"] for v in volumes if "persistentVolumeClaim" in v
+    ]
 
 
 def _container_status(pod: Json, state: Json) -> Json:

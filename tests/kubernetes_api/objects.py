@@ -109,6 +109,10 @@ class Objects:
         self._tell("DELETED", resource, namespace, gone)
         return gone
 
+    def release(self, namespace: str, name: str) -> None:
+        """Let a claim go that nobody uses."""
+        self.remove("persistentvolumeclaims", namespace, name)
+
     def compact(self) -> None:
         """Forget all changes so far: a watch from an older version is told 410."""
         self.history.clear()

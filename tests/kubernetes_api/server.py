@@ -256,14 +256,15 @@ class Api:
         for key, wanted in (body.get("preconditions") or {}).items():
             if wanted != found["metadata"][key]:
                 raise Refused(409, "Conflict", f"the {key} in the precondition is another")
-        if resource == "pods":
+        if resource in ("pods", "persistentvolumeclaims"):
             if "deletionTimestamp" not in found["metadata"]:
                 found["metadata"]["deletionTimestamp"] = now()
                 self.objects.change(resource, namespace, found)
-                self.nursery.start_soon(self.kubelet.end, namespace, name, uid)
+                if resource == "pods":
+                    self.nursery.start_soon(self.kubelet.end, namespace, name, uid)
+                else:
+                    self.nursery.start_soon(self.kubelet.let_go, found)
             return found
-        if resource == "persistentvolumeclaims":
-            self.kubelet.drop(found)
         return self.objects.remove(resource, namespace, name)
 
     async def _exec(self, socket: WebSocket) -> None:

@@ -26,13 +26,12 @@ async def told(place: ClusterPlace) -> HostError:
     return caught.value
 
 
-def kubeconfig(api: Api, directory: Path, **changed: str) -> ClusterPlace:
-    """Write a kubeconfig with other values; return how it is named."""
-    text = api.kubeconfig()
-    for old, new in changed.items():
-        text = text.replace(old, new)
+def kubeconfig(api: Api, directory: Path, **user: str) -> ClusterPlace:
+    """Write a kubeconfig, where given with another ``user``; return how it is named."""
+    config = json.loads(api.kubeconfig())
+    config["users"][0]["user"] |= user
     path = directory / "kubeconfig"
-    path.write_text(text)
+    path.write_text(json.dumps(config))
     return ClusterPlace(host="east", kubeconfig=str(path))
 
 
@@ -50,7 +49,7 @@ async def test_an_api_server_that_is_not_there(api: Api, tmp_path: Path) -> None
 
 async def test_a_token_that_counts_no_more(api: Api, tmp_path: Path) -> None:
     """The server's word is told."""
-    place = kubeconfig(api, tmp_path, **{"token-of-the-tests": "another"})
+    place = kubeconfig(api, tmp_path, token="another")
 
     assert "Unauthorized (401)" in str(await told(place))
 
@@ -70,6 +69,7 @@ async def test_a_kubeconfig_that_names_nothing(
     assert "check worker.kubeconfig and the context" in str(await told(place))
 
 
+@pytest.mark.stand_in
 async def test_a_server_that_puts_off_for_ever_is_busy(
     api: Api, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -83,6 +83,7 @@ async def test_a_server_that_puts_off_for_ever_is_busy(
     assert "has put it off 6 times: try again later" in str(error)
 
 
+@pytest.mark.stand_in
 async def test_an_error_of_the_server(api: Api, tmp_path: Path) -> None:
     """Its message and its code."""
     api.faults.append(Fault("GET", "/pods$", Refused(500, "InternalError", "etcd is away")))

@@ -68,7 +68,8 @@ async def test_a_daemon_that_was_killed_is_waited_for(
             first = await refused(following)
             await trio.sleep(0.4)
             lease = api.objects.get(*LEASE)
-            api.objects.change("leases", "agents", {**lease, "metadata": dict(lease["metadata"])})
+            renewed = {**spec, "renewTime": "2099-01-01T00:00:01.000000Z"}
+            api.objects.change("leases", "agents", {**lease, "spec": renewed})
             second = await refused(following)
             await trio.sleep(0.7)
             await following.end_former()

@@ -91,6 +91,7 @@ async def test_a_conversation_goes_on_over_a_new_link(
     assert (said, exit_.status) == (b"one\ntwo\nthree\n", 0)
 
 
+@pytest.mark.stand_in
 async def test_an_api_server_that_is_away_for_a_while(
     api: Api, transport: KubernetesTransport, workspace: str
 ) -> None:
@@ -138,6 +139,7 @@ async def test_an_evicted_pod_is_an_interruption_that_is_explained(
     assert work == b"mine"
 
 
+@pytest.mark.stand_in
 async def test_a_program_that_nobody_comes_back_to_ends_by_itself(
     api: Api, tmp_path: Path, root: Path
 ) -> None:
