@@ -10,6 +10,7 @@ import trio
 
 from sortie.config.kubernetes import KubernetesSettings
 from sortie.model import HostError, HostTrouble
+from sortie.transports.kubernetes import manifests
 from sortie.transports.kubernetes.manifests import issue_label
 from sortie.transports.kubernetes.transport import KubernetesTransport
 from sortie.transports.kubernetes.warm_pods import WarmPods, WarmState
@@ -193,15 +194,12 @@ async def test_what_a_killed_daemon_left_ends_with_the_next_life(
     api: Api, tmp_path: Path, root: Path
 ) -> None:
     """Its pods and their volumes; the next life has pods of its own."""
-    labels = {
-        "sortie.dev/instance": "sortie",
-        WARM: "0",
-        "sortie.dev/daemon": "another",
-    }
-    spec = {"containers": [{"name": "agent"}]}
-    for kind in ("pods", DATA):
-        metadata = {"name": "sortie-warm-old", "labels": labels}
-        api.objects.create(kind, "agents", {"metadata": metadata, "spec": spec})
+    settings, old = KubernetesSettings(image="agent:1", root=str(root)), "sortie-warm-old"
+    for kind, made in (
+        ("pods", manifests.warm_pod(settings, str(root), old, "another")),
+        (DATA, manifests.warm_claim(settings, str(root), old, "another")),
+    ):
+        api.objects.create(kind, "agents", made)
     async with pods_of(api, tmp_path, root, warm=1):
         await until(lambda: len(running(api)) == 1)
         pods, claims = warm(api), warm(api, DATA)
