@@ -21,6 +21,7 @@ from sortie.transports.host_health import HostHealth, MonitoredTransport
 from sortie.transports.kubernetes.background import Background
 from sortie.transports.kubernetes.cluster import Cluster, ClusterPlace
 from sortie.transports.kubernetes.instance_lease import InstanceLease
+from sortie.transports.kubernetes.manifests import with_workflow
 from sortie.transports.kubernetes.objects import ApiObjects
 from sortie.transports.kubernetes.pods import FoundPod
 from sortie.transports.kubernetes.transport import REATTACH, KubernetesTransport
@@ -38,10 +39,14 @@ class PodTransports:
     """Gives the transports of namespaces by their names; to be closed.
 
     Other settings make new transports, and runs under way keep theirs; pods are the same for all.
+    What is made has the name of the ``workflow`` as a label.
     """
 
-    def __init__(self, publish: Publish, health: Callable[[], HostHealth]) -> None:
+    def __init__(
+        self, publish: Publish, health: Callable[[], HostHealth], workflow: str = ""
+    ) -> None:
         self._publish = publish
+        self._workflow = workflow
         self._health = health
         self._background = Background()
         self._clusters: dict[ClusterPlace, Cluster] = {}
@@ -55,7 +60,7 @@ class PodTransports:
 
     def use(self, settings: Settings) -> None:
         """Keep as many warm pods as settings say; those of namespaces that are dropped end."""
-        pods = settings.worker.kubernetes
+        pods = self._labelled(settings)
         hosts = {
             place_of(host, settings): host for host in settings.worker.hosts if pods is not None
         }
@@ -79,7 +84,7 @@ class PodTransports:
     def _made(
         self, host: str, settings: Settings
     ) -> tuple[KubernetesTransport, MonitoredTransport]:
-        pods = settings.worker.kubernetes
+        pods = self._labelled(settings)
         assert pods is not None
         place = place_of(host, settings)
         handshake = max(settings.agent.read_timeout, 5.0)
@@ -106,6 +111,11 @@ class PodTransports:
             unswept = self._unswept.setdefault(host, set())
             self._pods[key] = made, MonitoredTransport(made, self._health(), unswept)
         return self._pods[key]
+
+    def _labelled(self, settings: Settings) -> KubernetesSettings | None:
+        """Return the settings of pods, which have the label of the workflow."""
+        pods = settings.worker.kubernetes
+        return None if pods is None else with_workflow(pods, self._workflow)
 
     def _pod_found(self, host: str, pod: FoundPod, seconds: float) -> None:
         assert pod.origin is not None

@@ -28,6 +28,7 @@ from sortie.model.secrets import credentials_of, redactor, unchanged
 from sortie.orchestrator.context import Readiness
 from sortie.resources import Shortage, Shortages, run_in_thread, shortage_behind
 from sortie.store import Store
+from sortie.telemetry.log import WORKFLOW
 from sortie.trackers import Tracker
 from sortie.transports import Transport
 from sortie.transports.walls import SandboxedTransport
@@ -79,6 +80,7 @@ class RunContexts:
         secrets = secrets_of(settings)
         made = {one.rule: self._made(workflow, one, secrets) for one in settings.every()}
         names = {name for one in settings.every() for name in _agent_variables(one)}
+        self._transports.workflow = WORKFLOW.get() or workflow.path.parent.name
         self._transports.helper_environ = helper_env(self._environ, tuple(sorted(names)), secrets)
         self._transports.use(settings)
         self._by_rule = made

@@ -48,7 +48,8 @@ class RemoteHosts:
 class TransportPool:
     """Gives transports by the name of their host; what SSH needs is there from its first use on.
 
-    ``helper_environ`` is for the programs that help to reach hosts; RunContexts set it.
+    ``helper_environ`` is for the programs that help to reach hosts, and ``workflow`` is the name
+    that pods have as a label; RunContexts set both.
     ``close_until`` is when closing has to be over.
     """
 
@@ -72,6 +73,7 @@ class TransportPool:
         self._has_remote = trio.Event()
         self.close_until = math.inf
         self.helper_environ: Mapping[str, str] = {}
+        self.workflow = ""
         self._unsent: list[Event] = []
         self._send: Callable[[Event], object] = self._unsent.append
 
@@ -103,7 +105,7 @@ class TransportPool:
         if self._pods is None:
             from sortie.daemon.pod_transports import PodTransports
 
-            self._pods = PodTransports(self.publish, self._health)
+            self._pods = PodTransports(self.publish, self._health, self.workflow)
         return self._pods
 
     def host_isolation(self) -> tuple[str, ...]:

@@ -91,6 +91,7 @@ async def test_an_issue_takes_a_pod_that_waits(place: Place, start: Start, api: 
         doctor = await place.sortie("doctor", "--host", "kubernetes")
     rows = await place.history()
 
+    assert waiting["metadata"]["labels"]["sortie.dev/workflow"] == place.root.name
     assert (ready["pod"], ready["origin"]) == (waiting["metadata"]["name"], "warm")
     assert [row["status"] for row in rows] == ["succeeded"]
     assert "1 of 1 warm pods wait for an issue" in doctor.out

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sortie.config.kubernetes import PREFIX, KubernetesSettings
+from sortie.config.values import Frozen
 
 CONTAINER = "agent"
 """The name of the container in which programs run."""
@@ -21,10 +22,12 @@ INSTANCE, ISSUE, DAEMON, RUN = (
 )
 WORKSPACE = f"{PREFIX}workspace"
 RESCUED = f"{PREFIX}rescued"
+WORKFLOW = f"{PREFIX}workflow"
 WARM = f"{PREFIX}warm"
 """The label of what no workspace has yet; its value stands for the settings it was made with."""
 
 _WORDS_OF_NAME = re.compile(r"[^a-z0-9]+")
+_NOT_IN_LABELS = re.compile(r"[^-._A-Za-z0-9]+")
 _NAME_LIMIT = 63
 _DIGEST = 10
 _SERVE = """umask 077
@@ -46,6 +49,14 @@ def pod_name(instance: str, key: str) -> str:
 def issue_label(key: str) -> str:
     """Return the label value that stands for a workspace, whatever characters its name has."""
     return hashlib.sha256(key.encode()).hexdigest()[:32]
+
+
+def with_workflow(pods: KubernetesSettings, name: str) -> KubernetesSettings:
+    """Return settings by which all has the label of a workflow, as far as its name can be one."""
+    value = _NOT_IN_LABELS.sub("-", name)[:_NAME_LIMIT].strip("-._")
+    if not value:
+        return pods
+    return pods.model_copy(update={"labels": Frozen({**pods.labels, WORKFLOW: value})})
 
 
 def labels(pods: KubernetesSettings, key: str) -> dict[str, str]:

@@ -10,7 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sortie.config.kubernetes import KubernetesSettings
-from sortie.transports.kubernetes.manifests import claim, issue_label, pod, pod_name
+from sortie.transports.kubernetes.manifests import (
+    claim,
+    issue_label,
+    pod,
+    pod_name,
+    with_workflow,
+)
 from sortie.transports.kubernetes.paths import InPod, file_of, pod_of, workspace_of
 from sortie.transports.kubernetes.standing import PodState, standing_of
 
@@ -118,3 +124,22 @@ def test_which_pod_a_path_is_in() -> None:
         assert pod_of(ROOT, nowhere) is None
     assert file_of(ROOT, ROOT, "@incomplete/@probe") is None
     assert file_of(ROOT, ROOT, "stray") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("docs", "docs"),
+        ("My work (old)", "My-work-old"),
+        ("-x.", "x"),
+        ("a" * 70, "a" * 63),
+        ("übung", "bung"),
+        ("工作", None),
+    ],
+)
+def test_the_name_of_a_workflow_becomes_a_label(name: str, value: str | None) -> None:
+    """As far as Kubernetes takes it; other labels stay."""
+    pods = with_workflow(KubernetesSettings(image="i", labels={"team": "docs"}), name)
+
+    assert pods.labels.get("sortie.dev/workflow") == value
+    assert pods.labels["team"] == "docs"
