@@ -192,5 +192,11 @@ def all_findings(
     yield from worker_findings(parts["worker"])
     if parts["sandbox"] is not None and parts["worker"] is not None:
         leads = isinstance(agent_schema, AgentSchema) and agent_schema.leads(parts["agent"])
-        yield from sandbox_findings(parts["sandbox"], parts["worker"], leads=leads)
+        repository = parts["repository"]
+        yield from sandbox_findings(
+            parts["sandbox"],
+            parts["worker"],
+            leads=leads,
+            has_repository=repository is None or repository.url is not None,
+        )
     yield from server_findings(parts["server"])

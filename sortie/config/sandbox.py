@@ -80,7 +80,8 @@ class SandboxSettings(Block):
     placeholders of its keys, which are exchanged on the way to where they belong.
 
     A container is made of ``image`` by ``engine``, the first that is installed where none is named;
-    ``memory`` in bytes, ``cpus`` in cores and ``pids`` bound it."""
+    ``memory`` in bytes, ``cpus`` in cores and ``pids`` bound it. With ``devcontainer`` its image is
+    the one that the base of the repository names."""
 
     kind: Annotated[Literal["none", "bubblewrap", "container", "command"], choice(*KINDS)] = "none"
     read: tuple[HostPathText, ...] = ()
@@ -90,6 +91,7 @@ class SandboxSettings(Block):
     command: Command = None
     credentials: Annotated[Literal["agent", "proxy"], choice("agent", "proxy")] = "agent"
     image: Line | None = None
+    devcontainer: bool = False
     engine: Line | None = None
     memory: Annotated[int, _size()] | None = None
     cpus: Annotated[float, amount()] | None = None
@@ -102,7 +104,7 @@ class SandboxSettings(Block):
 
 
 _PLACES = ("read", "write", "hide", "network", "credentials")
-_CONTAINER = ("image", "engine", "memory", "cpus", "pids")
+_CONTAINER = ("image", "devcontainer", "engine", "memory", "cpus", "pids")
 _FOREIGN = {
     "bubblewrap": ("command", *_CONTAINER),
     "container": ("command",),
@@ -112,7 +114,7 @@ _FOREIGN = {
 
 
 def sandbox_findings(
-    sandbox: SandboxSettings, worker: WorkerSettings, *, leads: bool
+    sandbox: SandboxSettings, worker: WorkerSettings, *, leads: bool, has_repository: bool
 ) -> Iterator[Finding]:
     """Yield what of a sandbox cannot be had, and what means nothing to its kind.
 
@@ -141,9 +143,16 @@ def sandbox_findings(
             message = "proxy is not for this agent, which cannot be led to its model through one"
             yield Finding(path=path, message=message, because=("agent", "kind"))
     if kind == "container":
-        if sandbox.image is None:
+        path = ("sandbox", "devcontainer")
+        if sandbox.image is None and not sandbox.devcontainer:
             message = "is required with kind: container"
             yield Finding(path=("sandbox", "image"), message=message, because=("sandbox", "kind"))
+        if sandbox.image is not None and sandbox.devcontainer:
+            message = "cannot be had beside sandbox.image: leave one of them out"
+            yield Finding(path=path, message=message, because=("sandbox", "image"))
+        if sandbox.devcontainer and not has_repository:
+            message = "needs repository.url, whose base names the image"
+            yield Finding(path=path, message=message, needs=(("repository", "url"),))
         if sandbox.cpus == 0:
             yield Finding(path=("sandbox", "cpus"), message="needs more than 0")
     for key in _FOREIGN[kind]:

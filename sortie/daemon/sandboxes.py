@@ -57,7 +57,6 @@ def sandboxed(
             ContainerTransport,
         )
 
-        assert sandbox.image is not None
         choice = ContainerChoice(
             image=sandbox.image,
             daemon=_name_of(settings.db_path),

@@ -19,6 +19,14 @@ class AgentFilesRestored(RunFact, frozen=True, kw_only=True):
     paths: tuple[str, ...]
 
 
+@fact("sandbox.devcontainer", "warning")
+class DevcontainerRestricted(RunFact, frozen=True, kw_only=True):
+    """The file of the base that names the image says more, which is not heeded."""
+
+    file: str
+    ignored: tuple[str, ...]
+
+
 @fact("container.started", "info")
 class ContainerStarted(RunFact, frozen=True, kw_only=True):
     """The container for a run's programs is there; ``digest`` is that of its image."""

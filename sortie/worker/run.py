@@ -109,7 +109,7 @@ class Run:
             # What is new, and what no hook has seen, holds no commit yet.
             is_empty = workspace.created and self.place.is_plain
             before = GitWork() if is_empty else await environment.git_head(workspace.path)
-            async with within_wall(self.job.run_id, self.context, self.reporter, workspace):
+            async with within_wall(self.job, self.context, self.reporter, workspace):
                 end = await self._finish_delivery()
                 if end is None or isinstance(end, str):
                     lifetime = SessionLifetime(self.job, self.context, self.reporter, self.scopes)

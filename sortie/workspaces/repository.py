@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import trio
 
@@ -201,6 +201,16 @@ class Repository:
         """Return the path under which a commit holds an object, "" where it has none."""
         arguments = ("path_of", self.mirror, head, object_id)
         return (await self.git.run("find a file", arguments, env=env)).strip()
+
+    async def base_file(
+        self, names: Sequence[str], env: Mapping[str, str]
+    ) -> tuple[str, str] | None:
+        """Return the name and the text of the first of some files that the base has, None where it
+        has none. Raises GitError and TransportError."""
+        arguments = ("base_file", self.mirror, self.base, *names)
+        said = await self.git.run("read a file of the base", arguments, env=env)
+        name, _, text = said.partition("\n")
+        return (name, text) if name else None
 
     def clean_path(self, key: str, purpose: ClonePurpose = "verify") -> str:
         """Return where the clean clone for a workspace is."""

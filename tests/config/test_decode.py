@@ -69,6 +69,7 @@ def test_defaults_are_those_of_the_contract() -> None:
             "command": None,
             "credentials": "agent",
             "image": None,
+            "devcontainer": False,
             "engine": None,
             "memory": None,
             "cpus": None,

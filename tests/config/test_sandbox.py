@@ -66,6 +66,15 @@ def test_a_word_is_no_host(network: str) -> None:
         ("kind: bubblewrap, disk: 1", "sandbox.disk: unknown key"),
         ("kind: bubblewrap, memory: 1g", "sandbox.memory: means nothing to kind: bubblewrap"),
         ("kind: container", "sandbox.image: is required with kind: container"),
+        ("kind: bubblewrap, devcontainer: true", "sandbox.devcontainer: means nothing to kind"),
+        (
+            "kind: container, image: a, devcontainer: true",
+            "sandbox.devcontainer: cannot be had beside sandbox.image",
+        ),
+        (
+            "kind: container, devcontainer: true",
+            "sandbox.devcontainer: needs repository.url, whose base names the image",
+        ),
         ("kind: container, image: a, memory: 4x", "sandbox.memory: needs a number of bytes"),
         ("kind: container, image: a, memory: 1m", "sandbox.memory: needs at least 64m"),
         ("kind: container, image: a, memory: true", "sandbox.memory: needs a number of bytes"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 
 import pytest
 import trio
@@ -18,6 +19,7 @@ from tests.transports.containers import (
     require_engine,
     seen_by_tests,
 )
+from tests.workspaces.remotes import git, make_remote
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -71,6 +73,69 @@ async def test_a_run_has_a_container_and_leaves_none(
     assert f"container {began['container']} of image {IMAGE}, sha256:{began['digest']}" in told.out
     assert (row["image"], row["image_digest"]) == (IMAGE, f"sha256:{began['digest']}")
     assert f"image: {IMAGE}, sha256:{began['digest'][:12]}" in explained.out
+
+
+DEVCONTAINER = """{
+  // What is developed in.
+  "image": "%s",
+  "containerEnv": {"FROM_FILE": "seen inside"},
+  "mounts": ["source=/,target=/host,type=bind"], "runArgs": ["--volume=/:/host"],
+}"""
+
+
+async def test_the_base_of_the_repository_names_the_image(
+    place: Place, start: Start, engine: str, tmp_path: Path
+) -> None:
+    """What an issue's branch says of it counts for nothing, and nothing opens the wall."""
+    files = {".devcontainer/devcontainer.json": DEVCONTAINER % IMAGE, "README": "hello\n"}
+    bare = make_remote(tmp_path / "forge", files)
+    seed = tmp_path / "forge/seed"
+    git(seed, "checkout", "-q", "-b", "sortie/A")
+    (seed / ".devcontainer/devcontainer.json").write_text('{"image": "localhost/of-the-branch"}')
+    git(seed, "commit", "-q", "-a", "-m", "Another image")
+    git(seed, "push", "-q", "origin", "sortie/A")
+    check = 'test "$FROM_FILE" = "seen inside" && test ! -e /host && grep -q branch .dev*/*.json'
+    sandbox = {"kind": "container", "devcontainer": True, "engine": engine, "network": "none"}
+    sandbox |= {"read": list(seen_by_tests()), "write": [str(place.agents_log)]}
+    place.write_workflow(
+        agent={"command": f"{sys.prefix}/bin/sortie-kiro-sim"},
+        repository={"url": str(bare), "no_change": "accept"},
+        verify={"commands": [check]},
+        sandbox=sandbox,
+    )
+    place.add_issue("A")
+
+    async with start("--exit-when-idle", **engine_environ(engine)) as daemon:
+        told = await daemon.line("sandbox.devcontainer", issue="A")
+        began = await daemon.line("container.started", issue="A")
+        verified = await daemon.line("command.verified", issue="A")
+        await daemon.line("run.finished", issue="A", status="succeeded")
+
+    assert told["ignored"] == ["mounts", "runArgs"]
+    assert began["image"] == IMAGE
+    assert verified["ok"]
+
+
+async def test_a_base_that_names_no_image_holds_the_issue(
+    place: Place, start: Start, engine: str, tmp_path: Path
+) -> None:
+    """No agent is started, and the reason is told."""
+    file = '{"build": {"dockerfile": "Dockerfile"}}'
+    bare = make_remote(tmp_path / "forge", {".devcontainer.json": file})
+    place.write_workflow(
+        agent={"command": f"{sys.prefix}/bin/sortie-kiro-sim"},
+        repository={"url": str(bare)},
+        sandbox={"kind": "container", "devcontainer": True, "engine": engine},
+    )
+    place.add_issue("A")
+
+    async with start(**engine_environ(engine)) as daemon:
+        held = await daemon.line("issue.held", issue="A")
+
+    assert held["reason"] == "agent_not_found"
+    assert (
+        ".devcontainer.json of the base main has build, and images are not built" in held["detail"]
+    )
 
 
 @pytest.mark.full

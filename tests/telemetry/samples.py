@@ -78,6 +78,9 @@ FACTS: tuple[f.Fact, ...] = (
     f.RunPhaseChanged(run_id=RUN, phase=f.Phase.WORKSPACE),
     f.IssueRead(run_id=RUN, issue=ISSUE),
     f.WorkspaceReady(run_id=RUN, path="/w/DEMO-1", created=True),
+    f.DevcontainerRestricted(
+        run_id=RUN, file=".devcontainer.json", ignored=("mounts", "remoteEnv.TOKEN")
+    ),
     f.ContainerStarted(
         run_id=RUN, container="sortie-1-2", image="example.com/tools:3", digest="ab" * 32
     ),

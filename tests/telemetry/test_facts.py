@@ -53,6 +53,7 @@ NOT_COUNTED = {
     facts.RunStopping,
     facts.ServiceManagerUnreachable,
     facts.SessionNamed,
+    facts.DevcontainerRestricted,
     facts.ContainerStarted,
     facts.SessionStarted,
     facts.ShortageBegan,

@@ -67,6 +67,7 @@ def test_every_fact_has_its_line() -> None:
         ("debug", "run.phase"),
         ("debug", "issue.read"),
         ("info", "workspace.ready"),
+        ("warning", "sandbox.devcontainer"),
         ("info", "container.started"),
         ("debug", "session.started"),
         ("debug", "agent.errors"),

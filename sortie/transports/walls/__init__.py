@@ -31,6 +31,13 @@ class OpenedWall(Struct, frozen=True, kw_only=True):
     digest: str
 
 
+class RunImage(Struct, frozen=True, kw_only=True):
+    """The image of a run, and variables of its programs besides the image's own."""
+
+    name: str
+    environ: Mapping[str, str]
+
+
 class SandboxedTransport:
     """A host whose programs start inside a wall; ``outside`` is the host."""
 
@@ -52,13 +59,20 @@ class SandboxedTransport:
         """The image in which programs are looked for, None where they are those of the host."""
         return None
 
+    @property
+    def wants_image(self) -> bool:
+        """Whether each run says which image it is to have."""
+        return False
+
     def around(
         self,
         run_id: RunId,  # noqa: ARG002
         workspace: str,  # noqa: ARG002
+        image: RunImage | None = None,  # noqa: ARG002
     ) -> AbstractAsyncContextManager[OpenedWall | None]:
         """Have what the wall of a run is made of, None where that is nothing that lasts; programs
         in this directory start and end within the block. A run may have several directories.
+        ``image`` is told of its first one where it is wanted.
 
         Raises TransportError where it cannot be had."""
         return nullcontext()

@@ -64,6 +64,7 @@ class ContainerMount(Struct, frozen=True, kw_only=True):
 class ContainerPlan(Struct, frozen=True, kw_only=True):
     """What a container is to be.
 
+    ``environ`` are variables of its programs besides those of the image.
     ``daemon`` is the word by which later lives of this daemon know it. ``network`` is ``none`` or
     ``host``. ``memory`` is in bytes and ``cpus`` in cores; None is no limit. ``scratch`` are
     directories that are gone in the end, and ``hidden`` are paths below mounts that are not to be
@@ -71,6 +72,7 @@ class ContainerPlan(Struct, frozen=True, kw_only=True):
     """
 
     image: str
+    environ: Mapping[str, str] = {}
     daemon: str
     run_id: RunId
     mounts: tuple[ContainerMount, ...]
@@ -107,6 +109,7 @@ async def open_container(engine: ContainerEngine, plan: ContainerPlan) -> AsyncI
             opened.callback(os.close, pidfd)
             entrance = await run_in_thread(partial(_entrance, pid, pidfd))
             _check_limits(engine, plan, entrance)
+            environ |= plan.environ
             yield Container(name=name, entrance=entrance, image_id=image_id, environ=environ)
         finally:
             with trio.CancelScope(shield=True):

@@ -23,7 +23,7 @@ from sortie.model import ProgramNotFound, RunId, TransportError
 from sortie.transports import COOKIE, Command, Process, Transport
 from sortie.transports.local.cgroup_files import plain_path
 from sortie.transports.local.fork_server.confinement import ARCHITECTURES
-from sortie.transports.walls import GONE_VARIABLES, OpenedWall, SandboxedTransport
+from sortie.transports.walls import GONE_VARIABLES, OpenedWall, RunImage, SandboxedTransport
 from sortie.transports.walls.container import (
     Container,
     ContainerMount,
@@ -54,11 +54,12 @@ exit 1"""
 class ContainerChoice(Struct, frozen=True, kw_only=True):
     """What the containers of runs are to be: as in a ContainerPlan, less what differs by run.
 
-    ``engine`` is the name or path of the program, None for the first that is there. ``own`` are
+    ``image`` is None where each run tells its own. ``engine`` is the name or path of the program,
+    None for the first that is there. ``own`` are
     directories that are made first, and may be written to. ``home`` begins empty.
     """
 
-    image: str
+    image: str | None
     daemon: str
     engine: str | None = None
     read: tuple[str, ...] = ()
@@ -71,7 +72,7 @@ class ContainerChoice(Struct, frozen=True, kw_only=True):
     cpus: float | None = None
     pids: int | None = None
 
-    def plan(self, run_id: RunId, workspace: str | None) -> ContainerPlan:
+    def plan(self, run_id: RunId, workspace: str | None, image: RunImage) -> ContainerPlan:
         """Return the plan of a run's container; makes the directories that are its own. Blocks."""
         for path in self.own:
             os.makedirs(path, mode=0o700, exist_ok=True)
@@ -81,7 +82,8 @@ class ContainerChoice(Struct, frozen=True, kw_only=True):
         mounts |= {path: ContainerMount(path=path, writable=True) for path in written}
         there = [mounts[path] for path in sorted(mounts) if os.path.lexists(path)]
         return ContainerPlan(
-            image=self.image,
+            image=image.name,
+            environ=image.environ,
             daemon=self.daemon,
             run_id=run_id,
             mounts=tuple(there),
@@ -116,29 +118,40 @@ class ContainerTransport(SandboxedTransport):
         self._making = trio.Lock()
         self._works = False
         self._containers: dict[str, dict[str, Container]] = {}  # of a run, by their directories
-        self._programs: dict[tuple[str, str | None], str] = {}
+        self._images: dict[str, RunImage] = {}
+        self._programs: dict[tuple[str, str | None, str], str] = {}
         self._refusals = Refusals()
 
     @property
     def image(self) -> str:
         """The image in which programs are looked for."""
-        return self._choice.image
+        return self._choice.image or "of its development container"
+
+    @property
+    def wants_image(self) -> bool:
+        """Whether each run says which image it is to have."""
+        return self._choice.image is None
 
     @asynccontextmanager
-    async def around(self, run_id: RunId, workspace: str) -> AsyncIterator[OpenedWall]:
+    async def around(
+        self, run_id: RunId, workspace: str, image: RunImage | None = None
+    ) -> AsyncIterator[OpenedWall]:
         """Have the container of a run for a directory. Raises TransportError where it does not
         start."""
-        async with self._container(run_id, workspace) as container:
+        image = image or self._images.get(run_id) or self._fixed_image
+        assert image is not None
+        async with self._container(run_id, workspace, image) as container:
+            self._images[run_id] = image
             of_run = self._containers.setdefault(run_id, {})
             of_run[workspace] = container
             try:
                 yield OpenedWall(
-                    container=container.name, image=self._choice.image, digest=container.image_id
+                    container=container.name, image=image.name, digest=container.image_id
                 )
             finally:
                 del of_run[workspace]
                 if not of_run:
-                    del self._containers[run_id]
+                    del self._containers[run_id], self._images[run_id]
 
     def process(self, command: Command) -> AbstractAsyncContextManager[Process]:
         """Start a program in the container of its run; see the port."""
@@ -174,7 +187,11 @@ class ContainerTransport(SandboxedTransport):
             )
         engine = await self._found()
         await remove_former(engine, self._choice.daemon)
-        async with self._trial() as container:
+        image = self._fixed_image
+        if image is None:
+            self._works = True  # what there is to be tried is known when a run begins
+            return
+        async with self._trial(image) as container:
             command = Command(argv=("/bin/sh", "-c", "exit 0"), cwd="/", env={}, grace=0.0)
             status, said = await self._said(inside(command, container))
         if status != 0:
@@ -183,29 +200,34 @@ class ContainerTransport(SandboxedTransport):
         self._works = True
 
     async def resolve_program(self, name: str, path: str | None = None) -> str:
-        """Return the absolute path of an executable in the containers, which all have one image.
+        """Return the absolute path of an executable in the containers.
 
-        What was found is not looked for again.
+        What was found in an image is not looked for again. Where each run has its own, that of the
+        newest run is looked into; while there is none, the name is returned as it is.
         """
-        found = self._programs.get((name, path))
+        image = self._fixed_image or next(reversed(self._images.values()), None)
+        if image is None:
+            return name
+        found = self._programs.get((name, path, image.name))
         if found is None:
-            search = partial(self._search, name, path)
-            found = await self._refusals.or_repeat(("program", name, path), search)
-            self._programs[name, path] = found
+            search = partial(self._search, name, path, image)
+            found = await self._refusals.or_repeat(("program", name, path, image.name), search)
+            self._programs[name, path, image.name] = found
         return found
 
-    async def _search(self, name: str, path: str | None) -> str:
+    async def _search(self, name: str, path: str | None, image: RunImage) -> str:
         async with AsyncExitStack() as opened:
-            container = next((c for run in self._containers.values() for c in run.values()), None)
+            alike = (run for run, its in self._images.items() if its == image)
+            container = next((c for run in alike for c in self._containers[run].values()), None)
             if container is None:
-                container = await opened.enter_async_context(self._trial())
+                container = await opened.enter_async_context(self._trial(image))
             argv = ("/bin/sh", "-c", _SEARCH, "sh", name)
             env = {"PATH": os.defpath if path is None else path}
             command = inside(Command(argv=argv, cwd="/", env=env, grace=0.0), container)
             status, found = await self._said(command)
         if status != 0 or not found:
             raise ProgramNotFound(
-                f"could not find the program {name!r} in the image {self._choice.image} of the"
+                f"could not find the program {name!r} in the image {image.name} of the"
                 f" sandbox, nor in what is mounted there; looked in {command.env['PATH']}"
             )
         return os.fsdecode(found)
@@ -216,16 +238,24 @@ class ContainerTransport(SandboxedTransport):
             said = b"".join([chunk async for _, chunk in process.output()])
             return (await process.wait()).status, said
 
-    def _trial(self) -> AbstractAsyncContextManager[Container]:
+    @property
+    def _fixed_image(self) -> RunImage | None:
+        """The image that all runs have, None where each has its own."""
+        name = self._choice.image
+        return None if name is None else RunImage(name=name, environ={})
+
+    def _trial(self, image: RunImage) -> AbstractAsyncContextManager[Container]:
         """Have a container of no run."""
-        return self._container(RunId(f"trial-{next(_trials)}"), None)
+        return self._container(RunId(f"trial-{next(_trials)}"), None, image)
 
     @asynccontextmanager
-    async def _container(self, run_id: RunId, workspace: str | None) -> AsyncIterator[Container]:
+    async def _container(
+        self, run_id: RunId, workspace: str | None, image: RunImage
+    ) -> AsyncIterator[Container]:
         engine = await self._found()
         async with self._making:
-            await engine.image_id(self._choice.image)
-        plan = await trio.to_thread.run_sync(self._choice.plan, run_id, workspace)
+            await engine.image_id(image.name)
+        plan = await trio.to_thread.run_sync(self._choice.plan, run_id, workspace, image)
         async with open_container(engine, plan) as container:
             yield container
 

@@ -359,6 +359,19 @@ upload() {
   done
 }
 
+# Prints the first of the files $3 and further that base $2 of mirror $1 has: its name on a line, and
+# what it holds.
+base_file() {
+  mirror=$1 base=$2
+  shift 2
+  for file; do
+    g --git-dir="$mirror" cat-file -e "refs/heads/$base:$file" 2>/dev/null || continue
+    printf '%s\n' "$file"
+    g --git-dir="$mirror" cat-file blob "refs/heads/$base:$file"
+    return
+  done
+}
+
 # Prints the path of object $3 in work $2 of mirror $1.
 path_of() {
   export GIT_DIR="$1"

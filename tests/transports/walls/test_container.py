@@ -30,6 +30,7 @@ from sortie.transports.walls.run_network import RunNetwork
 from tests.contract.transport.launching import everything
 from tests.transports.containers import (
     ENGINES,
+    IMAGE,
     OneContainer,
     choice,
     container_transport,
@@ -315,9 +316,9 @@ async def test_a_container_is_left_to_no_later_life(
     alive = f"sortie-{own_life()}-run"
     daemon = f"{os.getpid():016x}"
     label = ["--label", f"sortie.daemon={daemon}"]
-    await asked.ask(*former, "--name", ours, *label, choice(engine=engine).image, "1000")
-    await asked.ask(*former, "--name", theirs, choice(engine=engine).image, "1000")
-    await asked.ask(*former, "--name", alive, *label, choice(engine=engine).image, "1000")
+    await asked.ask(*former, "--name", ours, *label, IMAGE, "1000")
+    await asked.ask(*former, "--name", theirs, IMAGE, "1000")
+    await asked.ask(*former, "--name", alive, *label, IMAGE, "1000")
     try:
         await OneContainer(
             local, choice(daemon=daemon, engine=engine), engine_environ(engine)
