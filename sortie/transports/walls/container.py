@@ -85,19 +85,19 @@ class ContainerPlan(Struct, frozen=True, kw_only=True):
 
 
 class Container(Struct, frozen=True, kw_only=True):
-    """A container that runs, and how programs get into it. ``image_id`` is the digest of its image,
+    """A container that runs, and how programs get into it. ``digest`` is that of its image,
     and ``environ`` the environment that the image gives."""
 
     name: str
     entrance: ContainerEntrance
-    image_id: str
+    digest: str
     environ: Mapping[str, str]
 
 
 @asynccontextmanager
 async def open_container(engine: ContainerEngine, plan: ContainerPlan) -> AsyncIterator[Container]:
     """Start a container, and remove it in the end; raise TransportError where it does not start."""
-    image_id = await engine.image_id(plan.image)
+    digest = await engine.image_digest(plan.image)
     environ = await engine.image_environ(plan.image)
     life = await run_in_thread(own_life)
     name = f"{PREFIX}{life}-{plan.run_id}-{next(_numbers)}"
@@ -110,7 +110,7 @@ async def open_container(engine: ContainerEngine, plan: ContainerPlan) -> AsyncI
             entrance = await run_in_thread(partial(_entrance, pid, pidfd))
             _check_limits(engine, plan, entrance)
             environ |= plan.environ
-            yield Container(name=name, entrance=entrance, image_id=image_id, environ=environ)
+            yield Container(name=name, entrance=entrance, digest=digest, environ=environ)
         finally:
             with trio.CancelScope(shield=True):
                 await _remove(engine, name, pidfd)

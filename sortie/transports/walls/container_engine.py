@@ -101,12 +101,13 @@ class ContainerEngine(Struct, frozen=True, kw_only=True):
         """Tell whether a command ends with success."""
         return (await self._run(arguments, _ANSWER_BOUND))[0] == 0
 
-    async def image_id(self, image: str) -> str:
-        """Return the digest of an image, which is pulled where this machine has none of its name.
+    async def image_digest(self, image: str) -> str:
+        """Return the digest of an image, which is pulled where this machine has none of its name:
+        the one by which its registry knows it, or the engine's own where it came from none.
 
         An image of a name that was pulled before is not asked for anew. Raises TransportError.
         """
-        return str((await self._image(image))["Id"]).removeprefix("sha256:")
+        return digest_of(await self._image(image), image).removeprefix("sha256:")
 
     async def image_environ(self, image: str) -> dict[str, str]:
         """Return the environment that an image gives its programs."""
@@ -158,6 +159,18 @@ class ContainerEngine(Struct, frozen=True, kw_only=True):
             complaint = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
             return done.returncode, done.stdout.decode(errors="replace"), complaint
         raise TransportError(f"{self._shown(arguments)} did not end in {bound:.0f} s")
+
+
+def digest_of(found: Mapping[str, Any], image: str) -> str:
+    """Return the digest of an image by what an engine tells of it; ``image`` is its name."""
+    named, _, wanted = image.partition("@")
+    digests = [one.partition("@")[::2] for one in found.get("RepoDigests") or ()]
+    base, _, end = named.rpartition(":")
+    name = base if base and "/" not in end else named  # of a port there is no more than a path
+    for repository, digest in digests:
+        if digest == wanted or (not wanted and f"/{repository}".endswith(f"/{name}")):
+            return str(digest)
+    return str(digests[0][1] if digests else found["Id"])
 
 
 def _may_raise_limits() -> bool:

@@ -146,7 +146,7 @@ class ContainerTransport(SandboxedTransport):
             of_run[workspace] = container
             try:
                 yield OpenedWall(
-                    container=container.name, image=image.name, digest=container.image_id
+                    container=container.name, image=image.name, digest=container.digest
                 )
             finally:
                 del of_run[workspace]
@@ -254,7 +254,7 @@ class ContainerTransport(SandboxedTransport):
     ) -> AsyncIterator[Container]:
         engine = await self._found()
         async with self._making:
-            await engine.image_id(image.name)
+            await engine.image_digest(image.name)
         plan = await trio.to_thread.run_sync(self._choice.plan, run_id, workspace, image)
         async with open_container(engine, plan) as container:
             yield container
