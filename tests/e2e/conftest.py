@@ -10,6 +10,7 @@ import pytest
 import trio
 
 from tests.e2e.daemon import Daemon, run_command
+from tests.e2e.loaded import LoadedSortie
 from tests.e2e.place import Place
 from tests.e2e.remote import Fleet
 from tests.e2e.ways_of_ending import WITHOUT_CGROUPS
@@ -22,10 +23,29 @@ class Start(Protocol):
     def __call__(self, *options: str, **environ: str | None) -> Daemon: ...
 
 
+_BEGUN: set[str] = set()
+"""Modules of which a test was begun in this process."""
+
+
+@pytest.fixture(scope="session")
+def loaded() -> Iterator[LoadedSortie]:
+    """What ``sortie`` is forked from, which saves each start the loading of a thousand modules."""
+    program = LoadedSortie()
+    yield program
+    program.close()
+
+
 @pytest.fixture
-def place(tmp_path: Path) -> Iterator[Place]:
-    """An empty place with a workflow; no process of a run may outlive the test."""
+def place(tmp_path: Path, loaded: LoadedSortie, request: pytest.FixtureRequest) -> Iterator[Place]:
+    """An empty place with a workflow; no process of a run may outlive the test.
+
+    A module's first start is that of the installed program, and with --full all are.
+    """
     here = Place(tmp_path)
+    module = request.module.__name__
+    here.installed_starts = 0 if module in _BEGUN else 1
+    here.loaded = None if request.config.getoption("--full") else loaded
+    _BEGUN.add(module)
     yield here
     here.require_no_process()
 

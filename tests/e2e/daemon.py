@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from subprocess import DEVNULL, PIPE
 from types import TracebackType
 from typing import Self
 
@@ -62,14 +62,13 @@ class Daemon:
         self.strays: list[str] = []
 
     async def __aenter__(self) -> Self:
-        self.process = await trio.lowlevel.open_process(
-            self._command,
-            cwd=self._place.root,
-            env=self._place.environ(self.environ),
-            stdin=DEVNULL,
-            stdout=DEVNULL,
-            stderr=PIPE,
-        )
+        read, write = os.pipe()
+        self._stderr = trio.lowlevel.FdStream(read)
+        env = self._place.environ(self.environ)
+        with open(write, "wb") as stderr, open(os.devnull, "wb") as nowhere:
+            self.process = await self._place.open(
+                self._command, env, nowhere.fileno(), stderr.fileno()
+            )
         self._nursery.start_soon(self._read)
         return self
 
@@ -109,11 +108,9 @@ class Daemon:
         sys.stderr.writelines(f"{line}\n" for line in self.strays)
 
     async def _read(self) -> None:
-        stream = self.process.stderr
-        assert stream is not None
         rest = b""
         with suppress(trio.ClosedResourceError):
-            async for chunk in stream:
+            async for chunk in self._stderr:
                 *lines, rest = (rest + chunk).split(b"\n")
                 for line in lines:
                     self._keep(line)
@@ -125,8 +122,7 @@ class Daemon:
 
     async def stop_reading(self) -> None:
         """Close our end of the daemon's stderr; ``log`` holds nothing new from here on."""
-        assert self.process.stderr is not None
-        await self.process.stderr.aclose()
+        await self._stderr.aclose()
 
     def _keep(self, line: bytes) -> None:
         try:
@@ -159,6 +155,14 @@ class Daemon:
     def signal(self, number: signal.Signals) -> None:
         """Send the daemon a signal."""
         self.process.send_signal(number)
+
+    def kill(self) -> None:
+        """Kill it, and let nothing else happen until it is gone."""
+        self.process.kill()
+        if isinstance(self.process, trio.Process):
+            self.process._proc.wait()
+        else:
+            self.process.wait_here()
 
     async def exit_code(self, within: float = PATIENCE) -> int:
         """Wait until the daemon is gone and everything it said is read."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import IO, Any
 import psutil
 import trio
 
+from tests.e2e.loaded import ForkedSortie, LoadedSortie
 from tests.transports.leftovers import seen_from_here
 
 SORTIE = str(Path(sys.executable).parent / "sortie")
@@ -49,7 +50,14 @@ class Ran:
 
 
 class Place:
-    """Where one test's daemons run, one after another, with a home of their own."""
+    """Where one test's daemons run, one after another, with a home of their own.
+
+    What is started in it is the installed program: the first ``installed_starts`` times where there
+    is a ``loaded`` one, which is forked then, and always where there is none.
+    """
+
+    loaded: LoadedSortie | None = None
+    installed_starts = 0
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -141,18 +149,26 @@ class Place:
         }
         return {name: value for name, value in (plain | dict(more)).items() if value is not None}
 
+    async def open(
+        self, command: Sequence[str], env: dict[str, str], stdout: int, stderr: int
+    ) -> trio.Process | ForkedSortie:
+        """Start a program with nothing to read, which writes to these descriptors."""
+        loaded = self.loaded if command[0] == SORTIE and not self.installed_starts else None
+        if loaded is None or not loaded.can_be(env):
+            self.installed_starts = max(0, self.installed_starts - 1)
+            return await trio.lowlevel.open_process(
+                command, cwd=self.root, env=env, stdin=DEVNULL, stdout=stdout, stderr=stderr
+            )
+        with open(os.devnull) as nothing:
+            streams = (nothing.fileno(), stdout, stderr)
+            return loaded.start(command, cwd=self.root, env=env, streams=streams)
+
     async def sortie(self, *arguments: str, within: float = PATIENCE, **environ: str | None) -> Ran:
         """Run a command to its end."""
         began = trio.current_time()
         with TemporaryFile() as out, TemporaryFile() as err:
-            process = await trio.lowlevel.open_process(
-                [SORTIE, *arguments],
-                cwd=self.root,
-                env=self.environ(environ),
-                stdin=DEVNULL,
-                stdout=out,
-                stderr=err,
-            )
+            env = self.environ(environ)
+            process = await self.open([SORTIE, *arguments], env, out.fileno(), err.fileno())
             try:
                 with trio.move_on_after(within) as limit:
                     await process.wait()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import signal
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -97,8 +96,7 @@ class Trap:
 
     def _spring(self) -> None:
         self.sprung, self.is_set = True, False
-        self._daemon.signal(signal.SIGKILL)
-        self._daemon.process._proc.wait()
+        self._daemon.kill()
 
 
 KILLS = [

@@ -179,8 +179,7 @@ async def test_a_kill_at_a_request_of_a_handoff_leaves_one_comment_and_one_state
         if request.method == method and re.search(path, request.path) and is_over():
             server.before = lambda request: None
             server.inject(Reset(performed=performed))
-            daemon.signal(signal.SIGKILL)
-            daemon.process._proc.wait()  # so that it does nothing more once it is answered
+            daemon.kill()  # so that it does nothing more once it is answered
 
     async with start("--log-level", "debug", **key) as daemon:
         await until_said(issue, 1)

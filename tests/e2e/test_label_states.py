@@ -102,8 +102,7 @@ async def test_a_kill_at_a_request_of_a_handoff_leaves_one_state(
         if request.method == method and re.search(path, request.path):
             server.before = lambda _request: None
             server.inject(Reset(performed=performed))
-            daemon.signal(signal.SIGKILL)
-            daemon.process._proc.wait()  # so that it does nothing more once it is answered
+            daemon.kill()  # so that it does nothing more once it is answered
 
     async with start(**key) as daemon:
         server.before = kill_at

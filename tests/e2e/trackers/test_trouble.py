@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-
 import pytest
 import trio
 
@@ -68,8 +66,7 @@ def killing(daemon: Daemon, place: Place, world: TrackerWorld, at: int, performe
         if count == at:
             world.server.before = lambda _request: None
             world.server.inject(Reset(performed=performed))
-            daemon.signal(signal.SIGKILL)
-            daemon.process._proc.wait()
+            daemon.kill()
 
     return before
 
