@@ -21,8 +21,8 @@ from sortie.transports.walls import SandboxedTransport
 from sortie.transports.walls.enclosure import (
     Enclosure,
     FoundPath,
+    InsideView,
     Surroundings,
-    View,
     enclosed,
     view_of,
 )
@@ -145,7 +145,7 @@ def surroundings(command: Command) -> Surroundings:
     )
 
 
-def find_paths(view: View) -> Mapping[str, FoundPath]:
+def find_paths(view: InsideView) -> Mapping[str, FoundPath]:
     """Make a program's own directories, and return what is there of what it is shown, by name; of
     nothing where nothing is hidden."""
     for path in view.own:

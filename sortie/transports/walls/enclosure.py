@@ -103,7 +103,7 @@ class Surroundings(Struct, frozen=True, kw_only=True):
         return any(lies_in(place, directory or "/") for place in places)
 
 
-class View(Struct, frozen=True, kw_only=True):
+class InsideView(Struct, frozen=True, kw_only=True):
     """What one program is shown besides the system: ``own`` of ``write`` are directories that are
     made first, and ``hide`` is taken away again, where it is to be seen."""
 
@@ -118,7 +118,7 @@ class View(Struct, frozen=True, kw_only=True):
         return (*SYSTEM, *self.read, *self.write)
 
 
-def view_of(enclosure: Enclosure, found: Surroundings) -> View:
+def view_of(enclosure: Enclosure, found: Surroundings) -> InsideView:
     """Return what a program is shown in these surroundings."""
 
     def at_home(paths: tuple[str, ...]) -> tuple[str, ...]:
@@ -126,7 +126,7 @@ def view_of(enclosure: Enclosure, found: Surroundings) -> View:
 
     own = at_home(enclosure.own)
     of_home = (os.path.join(found.home, name) for name in OF_USERS)
-    return View(
+    return InsideView(
         read=(*of_home, *found.installations, *at_home(enclosure.read)),
         write=(*at_home(enclosure.write), *own),
         own=own,
@@ -143,7 +143,7 @@ def _at_home(path: str, home: str) -> str:
 def enclosed(
     command: Command,
     found: Surroundings,
-    view: View,
+    view: InsideView,
     paths: Mapping[str, FoundPath],
     *,
     has_network: bool,
@@ -157,7 +157,7 @@ def enclosed(
 
 
 def arguments(
-    found: Surroundings, view: View, paths: Mapping[str, FoundPath], *, has_network: bool
+    found: Surroundings, view: InsideView, paths: Mapping[str, FoundPath], *, has_network: bool
 ) -> Iterator[str]:
     """Yield bubblewrap's arguments; what comes later lies over what was named before."""
     workspace = found.workspace
@@ -183,7 +183,9 @@ def arguments(
     yield from ("--bind", workspace, workspace, "--remount-ro", "/", "--chdir", workspace)
 
 
-def _hidden(view: View, paths: Mapping[str, FoundPath], workspace: str) -> Iterator[FoundPath]:
+def _hidden(
+    view: InsideView, paths: Mapping[str, FoundPath], workspace: str
+) -> Iterator[FoundPath]:
     """Yield what has to be hidden under each name by which it is to be seen, unless it holds the
     workspace, which would be hidden with it."""
     for hidden in (paths[name] for name in view.hide if name in paths):

@@ -17,8 +17,8 @@ from sortie.transports.walls import GONE_VARIABLES
 from sortie.transports.walls.bubblewrap import BubblewrapTransport
 from sortie.transports.walls.enclosure import (
     FoundPath,
+    InsideView,
     Surroundings,
-    View,
     enclosed,
     view_of,
 )
@@ -77,7 +77,7 @@ class RemoteBubblewrapTransport(BubblewrapTransport):
             started=tuple(path for path in started if path.startswith("/")),
         )
 
-    async def _find_paths(self, view: View) -> Mapping[str, FoundPath]:
+    async def _find_paths(self, view: InsideView) -> Mapping[str, FoundPath]:
         told = await self._told(
             "look for what a sandbox shows",
             _script("found_paths"),
