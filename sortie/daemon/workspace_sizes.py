@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import trio
 
+from sortie.config.settings import Settings
 from sortie.daemon.run_contexts import RunContexts
 from sortie.model import LOCAL, SortieError
 from sortie.scheduler import Event
@@ -73,6 +74,9 @@ async def forget_rescued(contexts: RunContexts, wall: Callable[[], float]) -> No
         await trio.sleep(FORGET_PERIOD)
         settings = contexts.local.settings
         before = wall() - settings.workspace.keep_rescued_days * 86_400.0
+        if settings.worker.kubernetes is not None:
+            await _forget_volumes(settings, before)
+            continue
         places = [(h, r) for h in settings.worker.hosts or (LOCAL,) for r in contexts.by_rule]
         for host, rule in places:
             context = contexts.for_host(host, rule)
@@ -86,6 +90,25 @@ async def forget_rescued(contexts: RunContexts, wall: Callable[[], float]) -> No
                 continue
             if forgotten:
                 log.info("rescues.forgotten", host=host, refs=len(forgotten))
+
+
+async def _forget_volumes(settings: Settings, before: float) -> None:
+    """Delete the volumes of pods that were kept too long ago."""
+    from sortie.daemon.pod_transports import place_of
+    from sortie.transports.kubernetes.kept_volumes import open_kept_volumes
+
+    pods = settings.worker.kubernetes
+    assert pods is not None
+    for host in settings.worker.hosts:
+        place = place_of(host, settings)
+        try:
+            async with open_kept_volumes(place, pods, settings.remote_root) as volumes:
+                count = await volumes.forget(before)
+        except SortieError as exc:
+            log.debug("rescues.not_forgotten", host=host, error=str(exc))
+            continue
+        if count:
+            log.info("rescues.forgotten", host=host, volumes=count)
 
 
 async def _root(context: RunContext) -> str:

@@ -22,6 +22,7 @@ INSTANCE, ISSUE, DAEMON, RUN = (
 )
 WORKSPACE = f"{PREFIX}workspace"
 RESCUED = f"{PREFIX}rescued"
+RESCUED_AT = f"{PREFIX}rescued-at"
 WORKFLOW = f"{PREFIX}workflow"
 WARM = f"{PREFIX}warm"
 """The label of what no workspace has yet; its value stands for the settings it was made with."""
@@ -29,6 +30,7 @@ WARM = f"{PREFIX}warm"
 _WORDS_OF_NAME = re.compile(r"[^a-z0-9]+")
 _NOT_IN_LABELS = re.compile(r"[^-._A-Za-z0-9]+")
 _NAME_LIMIT = 63
+_READING_BOUND = 3600  # seconds
 _DIGEST = 10
 _SERVE = """umask 077
 mkdir -p "$HOME" || exit 1
@@ -118,6 +120,21 @@ def warm_pod(pods: KubernetesSettings, root: str, name: str, daemon: str) -> dic
     """Return a pod that no workspace has yet; its claim has its name."""
     metadata = {"name": name, "labels": warm_labels(pods, root, daemon)}
     return _pod(pods, root, metadata, name)
+
+
+def reading_pod(
+    pods: KubernetesSettings, root: str, name: str, key: str, claim_name: str
+) -> dict[str, Any]:
+    """Return a pod in which a person reads the volume of a workspace; it has no variables, and
+    belongs to no instance."""
+    metadata = {
+        "name": name,
+        "labels": {**pods.labels, "app.kubernetes.io/managed-by": "sortie"},
+        "annotations": {WORKSPACE: key},
+    }
+    made = _pod(pods.model_copy(update={"env": Frozen()}), root, metadata, claim_name)
+    made["spec"]["activeDeadlineSeconds"] = _READING_BOUND
+    return made
 
 
 def taken(key: str) -> dict[str, Any]:

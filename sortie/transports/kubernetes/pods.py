@@ -9,6 +9,7 @@ its workspace is used again. Rule 3: no claim is deleted while a pod may use it.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 import trio
@@ -22,6 +23,7 @@ from sortie.transports.kubernetes.manifests import (
     INSTANCE,
     ISSUE,
     RESCUED,
+    RESCUED_AT,
     RUN,
     WARM,
     claim_of,
@@ -38,10 +40,11 @@ from sortie.transports.kubernetes.objects import (
     QuotaError,
     label,
 )
+from sortie.transports.kubernetes.pod_start import PodStart
 from sortie.transports.kubernetes.standing import PodState, standing_of
 from sortie.transports.kubernetes.warm_pods import WarmPods
 
-_ROOM_BOUND = 5.0  # seconds for the scheduler to see that there is room
+_NOT_KEPT: Json = {"labels": {RESCUED: None}, "annotations": {RESCUED_AT: None}}
 
 
 class FoundPod(Struct, frozen=True, kw_only=True):
@@ -69,6 +72,7 @@ class PodKeeper:
         self._root = root
         self._token = token
         self._warm = warm
+        self._start = PodStart(objects, pods.start_timeout, warm.give_up)
 
     async def running(self, key: str, *, make: bool) -> FoundPod | None:
         """Return the pod of a workspace when it runs.
@@ -78,13 +82,15 @@ class PodKeeper:
         """
         name = pod_name(self._pods.instance, key)
         origin: str | None = None
-        with trio.move_on_after(self._pods.start_timeout) as limit, self._warm.issue_waiting():
+        with trio.move_on_after(self._start.timeout) as limit, self._warm.issue_waiting():
             while True:
                 pod = await self._pod_of(key)
                 if pod is not None and self._is_usable(pod):
                     name = pod["metadata"]["name"]
                     await self._own_claim(key, pod)
-                    await self._await_start(name, pod)
+                    if make and label(pod, RESCUED):
+                        await self._objects.change_metadata(PODS, name, _NOT_KEPT)
+                    await self._start.wait(name, pod)
                     return self._found(await self._read(name) or pod, origin)
                 if pod is not None:
                     await self._objects.end_pod(pod)
@@ -103,7 +109,7 @@ class PodKeeper:
                     await self._make(key, claim)
                     origin = "cold"
         assert limit.cancelled_caught
-        raise await self._slow(name)
+        raise await self._start.why_slow(name)
 
     async def end(self, key: str) -> bool:
         """End the pod of a workspace, and wait until it has gone; return whether there was one."""
@@ -165,7 +171,8 @@ class PodKeeper:
     async def keep_volume(self, key: str) -> None:
         """Mark the volume of a workspace as one that holds rescued work; its pod ends, unless the
         volume would end with it."""
-        changes = {"labels": {RESCUED: "true"}}
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        changes = {"labels": {RESCUED: "true"}, "annotations": {RESCUED_AT: now}}
         if self._pods.volume.kind != "claim":
             pod = await self._pod_of(key)
             if pod is not None:
@@ -198,7 +205,7 @@ class PodKeeper:
             await self._create(CLAIMS, claim)
         elif claim is not None and label(claim, RESCUED):
             name = claim["metadata"]["name"]
-            await self._objects.change_metadata(CLAIMS, name, {"labels": {RESCUED: None}})
+            await self._objects.change_metadata(CLAIMS, name, _NOT_KEPT)
         claim_name = "" if claim is None else claim["metadata"]["name"]
         await self._create(
             PODS, manifests.pod(self._pods, self._root, key, self._token, claim_name)
@@ -235,47 +242,6 @@ class PodKeeper:
             raise self._objects.error(
                 f"use pod {pod['metadata']['name']}", f"its claim {name} is not there any more"
             )
-
-    async def _await_start(self, name: str, pod: Json) -> None:
-        """Wait until a pod runs. Raises HostError where it will not.
-
-        One that never will is deleted: the next is made with the settings of then.
-        """
-        while True:
-            standing = standing_of(pod)
-            if standing.hopeless:
-                await self._objects.delete(PODS, name, pod["metadata"]["uid"])
-                raise self._objects.error(
-                    f"start pod {name}",
-                    f"{standing.reason}; check worker.kubernetes.image, its pull_secrets and env",
-                )
-            if standing.state in (PodState.OVER, PodState.LEAVING):
-                raise self._objects.error(f"start pod {name}", standing.reason)
-            if standing.state is not PodState.WAITING:
-                return
-            version = pod["metadata"]["resourceVersion"]
-            changed: Json | None = None
-            gave_up = standing.unschedulable and await self._warm.give_up()
-            with trio.move_on_after(_ROOM_BOUND if gave_up else self._pods.start_timeout):
-                changed = await self._objects.next_change(name, version)
-            pod = changed or await self._read(name) or {}
-            if not pod:
-                raise self._objects.error(f"start pod {name}", "it was deleted meanwhile")
-
-    async def _slow(self, name: str) -> HostError:
-        """Return the error for a pod that has not begun in time."""
-        with trio.move_on_after(5):
-            pod = await self._read(name)
-            standing = standing_of(pod or {})
-            reason = standing.reason or "nothing tells why; look at its events"
-            advice = "raise worker.kubernetes.start_timeout_ms if it only needs longer"
-            if standing.unschedulable:
-                advice = "wait for room in the cluster, or ask for less"
-            seconds = f"{self._pods.start_timeout:g} s"
-            return self._objects.error(
-                f"start pod {name}", f"it has not begun in {seconds}: {reason}; {advice}"
-            )
-        return self._objects.error(f"start pod {name}", "the API server does not answer")
 
     async def _pod_of(self, key: str) -> Json | None:
         """Return the pod of a workspace: one that can be used, where there is one."""
