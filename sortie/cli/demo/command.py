@@ -73,7 +73,7 @@ def demo(
     """
     from sortie.cli.demo.agent import agent_of, installed_agent
     from sortie.cli.demo.directory import make_demo
-    from sortie.cli.demo.image import require_image
+    from sortie.cli.demo.image import require_image, write_engine_program
     from sortie.cli.demo.report import branches, conclusion, introduction
     from sortie.daemon.options import RunOptions
     from sortie.daemon.process import run_daemon
@@ -90,6 +90,8 @@ def demo(
     if sandbox is not None and sandbox.is_engine:
         require_image(sandbox, os.environ)
     made = make_demo(directory, wanted, sandbox)
+    if sandbox is not None and sandbox.is_engine:
+        write_engine_program(sandbox, made.directory, os.environ)
     bare = demo_environment(os.environ)
     works = agent_of(made, bare)
     require_agent(made, wanted, works)

@@ -12,7 +12,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from sortie.cli.demo.agent import DemoAgent, simulated_agent
-from sortie.cli.demo.image import IMAGE, seen_inside
+from sortie.cli.demo.image import IMAGE, engine_program, seen_inside
 from sortie.cli.demo.project import PROJECT, make_project
 from sortie.cli.gitignore import IGNORED, ignore_in_git
 from sortie.cli.new_files import write_new
@@ -67,7 +67,9 @@ def make_demo(directory: Path, agent: DemoAgent | None = None, sandbox: str | No
     template = origin.joinpath(WORKFLOW).read_text(encoding="utf-8")
     template = _for_project(template, make_project(directory))
     template = _for_agent(template, agent or simulated_agent())
-    write_new(directory / WORKFLOW, template.replace("@SANDBOX@", _sandbox_block(sandbox)))
+    write_new(
+        directory / WORKFLOW, template.replace("@SANDBOX@", _sandbox_block(sandbox, directory))
+    )
     return Demo(directory=directory, made=True)
 
 
@@ -94,7 +96,7 @@ def _for_agent(template: str, agent: DemoAgent) -> str:
     )
 
 
-def _sandbox_block(kind: str | None) -> str:
+def _sandbox_block(kind: str | None, directory: Path) -> str:
     """Return the block of a sandbox, nothing for none. What simulates the agent may be installed
     apart from its interpreter, and has to be seen inside; in a container, all else as well."""
     if kind is None:
@@ -105,8 +107,13 @@ def _sandbox_block(kind: str | None) -> str:
     if kind == "bubblewrap":
         lines.append("  kind: bubblewrap")
     else:
-        read = seen_inside(package)
-        lines += ["  kind: container", f"  engine: {kind}", f"  image: {IMAGE}", "  network: none"]
+        read, program = seen_inside(package), engine_program(kind, directory)
+        lines += [
+            "  kind: container",
+            f"  engine: {json.dumps(program, ensure_ascii=False)}",
+            f"  image: {IMAGE}",
+            "  network: none",
+        ]
     lines.append(f"  read: {json.dumps(read, ensure_ascii=False)}")
     lines.append("  write: [issues]                 # an agent closes its issue itself")
     return "\n".join([*lines, "", ""])

@@ -7,6 +7,8 @@ seen read-only in it.
 from __future__ import annotations
 
 import os
+import shlex
+import shutil
 import sys
 import tarfile
 import tempfile
@@ -16,6 +18,8 @@ from pathlib import Path
 from sortie.model import SortieError
 
 IMAGE = "localhost/sortie-demo:1"
+
+_PODMAN = "podman"
 
 _DIRECTORIES = ("usr", "etc", "proc", "sys", "dev", "run", "tmp", "var", "root", "home")
 _OF_SYSTEM = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
@@ -55,6 +59,30 @@ def write_archive(file: Path) -> None:
             elif not os.path.isdir(f"/{name}"):
                 continue
             archive.addfile(entry)
+
+
+def engine_program(engine: str, directory: Path) -> str:
+    """Return what a demo's settings name as the engine."""
+    return engine if engine != _PODMAN else str(directory.absolute() / "data" / _PODMAN)
+
+
+def write_engine_program(engine: str, directory: Path, environ: Mapping[str, str]) -> None:
+    """Have podman keep its images where it always does.
+
+    That is below XDG_DATA_HOME, which in a demo is the place of the simulator's conversations.
+    """
+    if engine != _PODMAN:
+        return
+    usual = environ.get("XDG_DATA_HOME")
+    change = "-u XDG_DATA_HOME" if usual is None else shlex.quote(f"XDG_DATA_HOME={usual}")
+    program = shlex.quote(shutil.which(_PODMAN, path=environ.get("PATH")) or _PODMAN)
+    place = Path(engine_program(engine, directory))
+    try:
+        place.parent.mkdir(exist_ok=True)
+        place.write_text(f'#!/bin/sh\nexec env {change} {program} "$@"\n')
+        place.chmod(0o755)
+    except OSError as error:
+        raise SortieError(f"cannot write {place}: {error.strerror}") from error
 
 
 def seen_inside(package: Path) -> Sequence[str]:
