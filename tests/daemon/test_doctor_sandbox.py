@@ -100,3 +100,17 @@ async def test_a_container_holds_and_has_the_agent(tmp_path: Path) -> None:
     assert "reads, changes and ends nothing outside; it reaches no server" in with_it.sentence
     assert without.outcome is CheckOutcome.FAILED
     assert f"neither in the image {IMAGE} of the sandbox" in without.sentence
+
+
+@requires_containers
+async def test_an_image_that_the_repository_names_is_left_to_runs(tmp_path: Path) -> None:
+    """The engine is tried, and that it was no more is said."""
+    sandbox = SandboxSettings(kind="container", devcontainer=True, engine="podman")
+
+    result = await found(sandbox, tmp_path, **engine_environ())
+    without = await found(sandbox, tmp_path, PATH=str(tmp_path))
+
+    assert result.outcome is CheckOutcome.OK, result.sentence
+    assert "the image is what the base of the repository names" in result.sentence
+    assert without.outcome is CheckOutcome.FAILED
+    assert "no podman" in without.sentence

@@ -127,11 +127,13 @@ def why_no_containers(engine: str = PODMAN) -> str:
     if not all(os.path.islink(f"/{name}") for name in ("bin", "lib")):
         return "this system has no merged /usr to mount into a container"
     try:
-        made = _ask(engine, "import", "-", IMAGE, content=_archive())
+        there = _ask(engine, "image", "inspect", IMAGE)
     except OSError as error:
         return f"{engine} does not come up: {error}"
-    if made.returncode != 0:
-        return f"{engine} makes no image: {_last_line(made.stderr)}"
+    if there.returncode != 0:  # another one each time would leave the former ones without a name
+        made = _ask(engine, "import", "-", IMAGE, content=_archive())
+        if made.returncode != 0:
+            return f"{engine} makes no image: {_last_line(made.stderr)}"
     trial = ["run", "--rm", *LOW_LIMITS, "--network", "none", "--cap-drop", "all"]
     ran = _ask(engine, *trial, "--volume", "/usr:/usr:ro", IMAGE, "true")
     return "" if ran.returncode == 0 else f"{engine} starts nothing: {_last_line(ran.stderr)}"
