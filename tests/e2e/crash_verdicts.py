@@ -80,9 +80,9 @@ def verdicts(played: Played) -> Iterator[str]:
     if not found(played) and not isolated(played):
         yield "no daemon found a process of an earlier one: this game shows nothing"
     yield from _last_daemon(played)
-    yield from _processes(played)
-    yield from _troubles(played)
-    yield from _run_ids(played)
+    yield from processes(played)
+    yield from troubles(played)
+    yield from run_ids(played)
     yield from _told(played)
     began: dict[str, float] = {}
     for line in witnessed(played.place, "start"):
@@ -116,7 +116,7 @@ def _last_daemon(played: Played) -> Iterator[str]:
         yield f"the last daemon ended with {played.last_code}"
 
 
-def _processes(played: Played) -> Iterator[str]:
+def processes(played: Played) -> Iterator[str]:
     """No process of any run is left: neither by its cookie nor by the locks it would hold."""
     for process in played.left:
         yield f"a process was left: {process}"
@@ -128,13 +128,13 @@ def _processes(played: Played) -> Iterator[str]:
                 yield f"somebody still holds {path.name}"
 
 
-def _troubles(played: Played) -> Iterator[str]:
+def troubles(played: Played) -> Iterator[str]:
     """No hook and no agent saw what must never be."""
     for line in witnessed(played.place, "trouble"):
         yield f"{line['program']} of run {line['run_id']} of {line['issue']}: {line['what']}"
 
 
-def _run_ids(played: Played) -> Iterator[str]:
+def run_ids(played: Played) -> Iterator[str]:
     """Each run that hooks and agents saw is on record once, with its issue and attempt."""
     counts = Counter(row["run_id"] for row in played.rows)
     yield from (f"run {run} is on record {n} times" for run, n in counts.items() if n > 1)

@@ -14,7 +14,14 @@ WITNESS = Path(__file__).parent / "programs" / "witness.py"
 HOOKS = ("after_create", "before_run", "after_run", "before_remove")
 
 
-def let_witness(place: Place, agent: Mapping[str, object], *, slots: int, seconds: float) -> None:
+def let_witness(
+    place: Place,
+    agent: Mapping[str, object],
+    *,
+    slots: int,
+    seconds: float,
+    **blocks: Mapping[str, object] | str,
+) -> None:
     """Write a workflow with a witness as every hook, which takes ``seconds``, and as the agent."""
     program = [sys.executable, str(WITNESS), str(place.root), str(slots)]
     place.write_workflow(
@@ -25,6 +32,7 @@ def let_witness(place: Place, agent: Mapping[str, object], *, slots: int, second
             **agent,
         },
         hooks={name: f"exec {shlex.join([*program, name, str(seconds)])}" for name in HOOKS},
+        **blocks,
     )
 
 

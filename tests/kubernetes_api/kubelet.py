@@ -40,6 +40,10 @@ class Kubelet:
     """Seconds until a claim has gone that was deleted."""
     stuck: bool = False
     """Pods that are deleted do not go: their node is away."""
+    away: bool = False
+    """Nobody answers for the node: nothing can be run in its pods, and what runs there goes on."""
+    variables: dict[str, str] = field(default_factory=dict)
+    """What the images of pods set, besides what all have."""
     mounts: set[str] = field(default_factory=set)
     roots: dict[str, list[psutil.Process]] = field(default_factory=dict)
     scopes: dict[str, set[trio.CancelScope]] = field(default_factory=dict)
@@ -100,6 +104,8 @@ class Kubelet:
     def program(self, namespace: str, name: str) -> Iterator[tuple[Json, dict[str, str]]]:
         """Give a pod and the environment of what is run in it, until the pod ends."""
         pod = self.objects.get("pods", namespace, name)
+        if self.away:
+            raise Refused(500, "InternalError", "error dialing backend: no route to host")
         if pod.get("status", {}).get("phase") != "Running":
             raise Refused(500, "InternalError", f"container not found in pod {name}")
         uid = pod["metadata"]["uid"]
@@ -134,6 +140,7 @@ class Kubelet:
 
     def _environ(self, pod: Json) -> dict[str, str]:
         env = {"PATH": self.path, "HOSTNAME": pod["metadata"]["name"], "HOME": "/"}
+        env |= self.variables
         namespace = pod["metadata"]["namespace"]
         for one in pod["spec"]["containers"][0].get("env", ()):
             if "value" in one:

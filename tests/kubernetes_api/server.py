@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Literal
 
 import trio
 from hypercorn.config import Config
@@ -65,6 +65,8 @@ class Api:
     links: set[trio.CancelScope] = field(default_factory=set)
     contract: KubernetesContract = field(default_factory=KubernetesContract)
     """What is not as described is noted there, and told when the cluster ends."""
+    away: Literal["", "refuses", "silent"] = ""
+    """How it does not do its work: by refusing everything, or by answering nothing."""
 
     def __post_init__(self) -> None:
         self.kubelet = Kubelet(self.objects, self.nursery)
@@ -128,6 +130,7 @@ class Api:
             came = received_by(request, request.method, await request.body())
             try:
                 self._check(came)
+                await self._stay_away()
                 if request.headers.get("authorization") != f"Bearer {TOKEN}":
                     raise Refused(401, "Unauthorized", "Unauthorized")
                 self._fail_as_told(request.method, str(request.url))
@@ -148,6 +151,12 @@ class Api:
         except Violation as exc:
             self.contract.violations.append(str(exc))
             raise Refused(400, "BadRequest", f"not as described: {exc}") from exc
+
+    async def _stay_away(self) -> None:
+        while self.away == "silent":
+            await trio.sleep(0.05)
+        if self.away:
+            raise Refused(503, "ServiceUnavailable", "the server is currently unable to answer")
 
     def _fail_as_told(self, method: str, url: str) -> None:
         for fault in self.faults:
@@ -256,16 +265,25 @@ class Api:
         for key, wanted in (body.get("preconditions") or {}).items():
             if wanted != found["metadata"][key]:
                 raise Refused(409, "Conflict", f"the {key} in the precondition is another")
-        if resource in ("pods", "persistentvolumeclaims"):
+        if resource == "pods":
+            return self.delete_pod(namespace, name)
+        if resource == "persistentvolumeclaims":
             if "deletionTimestamp" not in found["metadata"]:
                 found["metadata"]["deletionTimestamp"] = now()
                 self.objects.change(resource, namespace, found)
-                if resource == "pods":
-                    self.nursery.start_soon(self.kubelet.end, namespace, name, uid)
-                else:
-                    self.nursery.start_soon(self.kubelet.let_go, found)
+                self.nursery.start_soon(self.kubelet.let_go, found)
             return found
         return self.objects.remove(resource, namespace, name)
+
+    def delete_pod(self, namespace: str, name: str) -> Json:
+        """Have a pod end, as whoever deletes it does; it is there until its node has ended it."""
+        found = self.objects.get("pods", namespace, name)
+        if "deletionTimestamp" not in found["metadata"]:
+            found["metadata"]["deletionTimestamp"] = now()
+            self.objects.change("pods", namespace, found)
+            uid = found["metadata"]["uid"]
+            self.nursery.start_soon(self.kubelet.end, namespace, name, uid)
+        return found
 
     async def _exec(self, socket: WebSocket) -> None:
         self.requests.append(("EXEC", socket.url.path))
@@ -278,6 +296,7 @@ class Api:
             return
         try:
             self._check(received_by(socket, "GET"))
+            await self._stay_away()
             self._fail_as_told("EXEC", socket.url.path)
             with self.kubelet.program(params["namespace"], params["name"]) as (pod, env):
                 with trio.CancelScope() as scope:

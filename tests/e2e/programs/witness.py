@@ -17,6 +17,9 @@ from typing import Any
 
 LOG = "witness.jsonl"
 LOCKS = "locks"
+WORK = "work"
+"""In a workspace: the runs whose agents have worked there, one a line."""
+
 MADE = ".made"
 """What after_create leaves in a workspace when it has finished."""
 
@@ -113,8 +116,12 @@ class Witness:
         return alive
 
 
+INITS = ("sortie-init", "bwrap", "sleep")
+"""What is process 1 in PID namespaces: here, behind bubblewrap, and on hosts."""
+
+
 def _in_a_namespace() -> bool:
-    return Path("/proc/1/comm").read_text().strip() == "sortie-init"
+    return Path("/proc/1/comm").read_text().strip() in INITS
 
 
 def _lines(path: Path) -> list[dict[str, Any]]:
@@ -145,6 +152,8 @@ def look(witness: Witness, program: str, slots: int) -> None:
 def agent(witness: Witness, arguments: list[str]) -> None:
     """Be the simulator; a turn also notes what earlier runs have left."""
     if arguments[0] == "chat":
+        with Path(WORK).open("a") as work:
+            work.write(f"{witness.run_id}\n")
         earlier = witness.earlier()
         witness.write("turn", earlier=earlier)
         if earlier:

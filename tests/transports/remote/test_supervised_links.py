@@ -297,6 +297,25 @@ async def test_who_is_killed_on_the_host_leaves_nobody(host: Host, who: str) -> 
     await program.cleared()
 
 
+@pytest.mark.parametrize("who", ["at.1/send1", "at.1/send2"])
+async def test_another_link_brings_what_nobody_sends_any_more(host: Host, who: str) -> None:
+    """A link ends at the next sign of life where one who sends on it was killed."""
+    program = Program(host, "sh", "-c", "read x; echo out; echo err >&2", stdin=Stdin.PIPE)
+    async with trio.open_nursery() as nursery:
+        await program.start(nursery)
+        await come(lambda: noted_files(host) & {"want1"} and noted_files(host) & {"want2"})
+        os.kill(noted(host, who), signal.SIGKILL)
+        assert program.link is not None
+        await program.link.write(program.supervision.send(b"x\n") + b"\n")
+        await come(lambda: program.link is not None and "over" in program.link.messages)
+        await program.reattach(nursery)
+        await program.finish()
+
+    assert [bytes(program.output[number]) for number in (1, 2)] == [b"out\n", b"err\n"]
+    assert program.supervision.exit == 0
+    await program.cleared()
+
+
 async def test_what_a_removal_left_goes_with_the_next_program(host: Host) -> None:
     """Whoever was killed while files were removed; and files of somebody alive stay."""
     living = Program(host, "cat", stdin=Stdin.PIPE)

@@ -36,6 +36,8 @@ attach() {
       '')
         tell lease "$K beat"
         watched || say unwatched
+        # Another link brings what nobody sends on this one any more.
+        sending || break
         ;;
       end | done) tell lease "$K $word" ;;
       ack)
@@ -69,6 +71,14 @@ end_noted() {
 }
 
 watched() { lives "$watchdog" "$watchdog_born"; }
+
+# Tells whether both streams are sent, or were.
+sending() {
+  for n in 1 2; do
+    pid=
+    { IFS=' ' read -r pid born <"$place/at.$K/send$n"; } && lives "$pid" "$born" || [ -e "$place/at.$K/sent$n" ] || return 1
+  done
+}
 
 # take FROM LENGTH accepts a piece of stdin whole, or not at all.
 take() {
@@ -114,6 +124,7 @@ send() {
         [ ! -e "$place/lapsed" ] || say lapsed >&7
         [ ! -e "$place/unkept" ] || say unkept >&7
         say gone "$left" >&7
+        : >"$place/at.$K/sent$n"
         exit
       fi
     fi

@@ -1,0 +1,55 @@
+"""Agents behind each wall while its parts are struck: no two at once, nothing lost, nothing left."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+import trio
+
+from tests.e2e.place import Place
+from tests.e2e.wall_games import play
+from tests.transports.containers import requires_containers
+from tests.transports.sandboxes import requires_bubblewrap
+from tests.transports.ssh.sshd import requires_sshd
+
+MARKS = {
+    "bubblewrap": [requires_bubblewrap],
+    "container": [requires_containers],
+    "host": [requires_sshd],
+    "pods": [],
+}
+QUICK = {
+    "bubblewrap": ["bwrap", "daemon"],
+    "container": ["monitor"],
+    "host": ["watchdog", "links"],
+    "pods": ["watchdog", "node away while deleted"],
+}
+
+
+async def require_well(
+    place: Place, nursery: trio.Nursery, wall: str, blows: list[str] | None = None
+) -> None:
+    """Play blows, or all of a wall; fail where anything is wrong."""
+    wrong, line = await play(place, nursery, wall, blows or ())
+    sys.stdout.write(f"{line}\n")
+    assert wrong == [], line
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("wall", [pytest.param(wall, marks=MARKS[wall]) for wall in QUICK])
+async def test_a_few_blows_lose_nothing_and_run_nothing_twice(
+    place: Place, nursery: trio.Nursery, wall: str
+) -> None:
+    """Each issue is done by exactly one run, with its work there, and nothing is left."""
+    await require_well(place, nursery, wall, QUICK[wall])
+
+
+@pytest.mark.full
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("wall", [pytest.param(wall, marks=MARKS[wall]) for wall in QUICK])
+async def test_all_blows_lose_nothing_and_run_nothing_twice(
+    place: Place, nursery: trio.Nursery, wall: str
+) -> None:
+    """The same with all that can be struck behind a wall, one after another."""
+    await require_well(place, nursery, wall)
