@@ -236,7 +236,9 @@ class SupervisedProcess(RemoteProgram):
                 " look at the space in TMPDIR there",
             )
         if exit_ is None or self._lost is not None:
-            raise self._lost or nonsense(self._host)
+            raise self._lost or self._dropped(
+                "who waited for it there is no more; look at what has killed it"
+            )
         return exit_
 
     async def _has_lapsed(self, exit_: Exit) -> bool:
@@ -262,18 +264,26 @@ class SupervisedProcess(RemoteProgram):
             with trio.move_on_after(bound, shield=True) as limit:
                 await self._end_for_certain()
                 if self._has_started:
-                    await self._known_exit()
-                    await self._shell.await_close(self._channel)
-                    if self._channel.exit_status is None:
-                        # It may not have heard that it can go. Its own time is over at last.
-                        with suppress(TransportError):
-                            await self._remove_supervisor()
+                    try:
+                        await self._known_exit()
+                    finally:
+                        await self._dismiss_supervisor()
             if limit.cancelled_caught:
                 raise self._unsure(f"host {self._host} could not be asked in {bound:.0f} s")
         finally:
             self._carrying.cancel()
             self._finished.set()
             self._tell()
+
+    async def _dismiss_supervisor(self) -> None:
+        """See to it that the supervisor goes, once all was heard."""
+        if self._supervision.gone is None:
+            return
+        await self._shell.await_close(self._channel)
+        if self._channel.exit_status is None:
+            # It may not have heard that it can go. Its own time is over at last.
+            with suppress(TransportError):
+                await self._remove_supervisor()
 
     async def _end(self) -> None:
         if self._exit() is None:

@@ -260,6 +260,19 @@ async def test_a_killed_daemon_leaves_what_the_next_one_ends(
     await until(lambda: host.running() == [])
 
 
+async def test_what_waits_for_a_program_and_is_killed_is_no_fault_of_the_login(
+    host: Sshd, pool: ConnectionPool, run_id: RunId, place: Path
+) -> None:
+    """How the program ended is not known, and the message says what to look for."""
+    with pytest.raises(HostError, match="look at what has killed it") as caught:
+        async with transport_of(host, pool).process(command(run_id, "sleep", "1000")) as process:
+            (note,) = place.glob("sortie-run.*/supervisor")
+            os.kill(int(note.read_text().split()[0]), signal.SIGKILL)
+            await process.wait()
+
+    assert caught.value.trouble is HostTrouble.DROPPED
+
+
 async def test_a_host_without_a_tool_says_which(
     host: Sshd, pool: ConnectionPool, run_id: RunId, tmp_path: Path
 ) -> None:
