@@ -170,6 +170,7 @@ class RunContexts:
             transport,
             {name: self._environ[name] for name in here.handed_over if name in self._environ},
             mirror=None if remote is None else remote.at(settings.remote_root).mirror,
+            tell=self._transports.publish,
         )
 
     def _remote_on(

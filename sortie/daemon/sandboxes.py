@@ -91,11 +91,12 @@ def sandboxed_on_host(
     handed_over: Mapping[str, str],
     *,
     mirror: str | None,
+    tell: Callable[[Fact], None],
 ) -> SandboxedTransport | None:
     """Return the wall for runs of these settings on a remote host, None where they want none.
 
     ``handed_over`` is what agents there have of the daemon's environment, and ``mirror`` is whose
-    objects the workspaces borrow.
+    objects the workspaces borrow. ``tell`` is given the facts of connections.
     """
     sandbox = settings.sandbox
     if sandbox.kind == "none":
@@ -107,8 +108,9 @@ def sandboxed_on_host(
         return WrapperTransport(outside, _words(sandbox.command))
     if sandbox.kind == "container":
         return AbsentSandbox(outside, "sandbox.kind: container")
-    if sandbox.hosts or sandbox.credentials == "proxy":
-        return AbsentSandbox(outside, "sandbox.network with a list of hosts, or with a proxy,")
+    network = _network_of(settings, tell)
+    if network is not None and settings.worker.ssh_reattach:
+        return AbsentSandbox(outside, "sandbox.network with a list of hosts and ssh_reattach")
     from sortie.transports.walls.enclosure import Enclosure
     from sortie.transports.walls.remote_bubblewrap import RemoteBubblewrapTransport
 
@@ -119,7 +121,7 @@ def sandboxed_on_host(
         hide=tuple(_hidden(settings)),
         has_network=sandbox.network == "full",
     )
-    return RemoteBubblewrapTransport(outside, enclosure)
+    return RemoteBubblewrapTransport(outside, enclosure, network, handed_over)
 
 
 def _hidden(settings: Settings) -> Iterator[str]:

@@ -10,7 +10,7 @@ import socket
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from enum import Enum, auto
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import trio.abc
 from msgspec import Struct
@@ -207,6 +207,16 @@ class Files(Protocol):
 
     async def remove_file(self, directory: str, name: str) -> None:
         """Remove a file (a link or FIFO too, never what it points to) below a directory, if any."""
+        ...
+
+
+@runtime_checkable
+class ForwardsSockets(Protocol):
+    """A transport whose host can have a socket of this machine."""
+
+    def forwarded(self, path: str, here: str) -> AbstractAsyncContextManager[None]:
+        """Have a unix socket listen at a ``path`` on the host, whose connections come to the one at
+        ``here``, while the block lasts and the link does not break. Raises TransportError."""
         ...
 
 

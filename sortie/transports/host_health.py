@@ -32,7 +32,15 @@ from sortie.model import (
     TransportError,
 )
 from sortie.resources import note, shortage_behind
-from sortie.transports import COOKIE, Command, Files, Process, Script, Transport
+from sortie.transports import (
+    COOKIE,
+    Command,
+    Files,
+    ForwardsSockets,
+    Process,
+    Script,
+    Transport,
+)
 
 _SWEEP_GRACE = 5.0  # seconds between SIGTERM and SIGKILL
 T = TypeVar("T")
@@ -158,6 +166,12 @@ class MonitoredTransport:
     async def resolve_program(self, name: str, path: str | None = None) -> str:
         """See the port."""
         return await self.ask(self._transport.resolve_program(name, path))
+
+    def forwarded(self, path: str, here: str) -> AbstractAsyncContextManager[None]:
+        """See ForwardsSockets."""
+        if isinstance(self._transport, ForwardsSockets):
+            return self._transport.forwarded(path, here)
+        raise TransportError(f"no socket can be forwarded from host {self.host}")
 
     async def ask(self, request: Awaitable[T]) -> T:
         """Await a request to the host, and note how that went."""

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
+from sortie.config.sandbox import SandboxSettings, sandbox_findings
+from sortie.config.worker import WorkerSettings
 from tests.config.sample import decoded, settings_of
 
 TRACKER = """\
@@ -92,37 +96,65 @@ def test_what_is_wrong_is_told_with_its_place(block: str, told: str) -> None:
     assert [problem for problem in problems if f"{problem.key}: {problem.message}".startswith(told)]
 
 
-def wrong_on_hosts(sandbox: str, more: str = "") -> list[str]:
-    """Return the keys of what is wrong with a sandbox where runs are on an SSH host."""
-    problems = decoded(
-        f"{TRACKER}\nsandbox: {{{sandbox}}}\nworker: {{ssh_hosts: [one]{more}}}"
-    ).problems
-    return [problem.key for problem in problems if problem.severity == "error"]
+def wrong_on_hosts(sandbox: Mapping[str, object], **worker: object) -> list[str]:
+    """Return the keys of what is wrong with a sandbox where runs are on an SSH host, and the agent
+    can be led to its model."""
+    found = sandbox_findings(
+        SandboxSettings.model_validate(sandbox),
+        WorkerSettings.model_validate({"ssh_hosts": ["one"], **worker}),
+        leads=True,
+    )
+    return [".".join(map(str, one.path)) for one in found if one.severity == "error"]
 
 
 @pytest.mark.parametrize(
-    "sandbox", ["kind: bubblewrap, network: none", "kind: bubblewrap", "kind: command, command: a"]
+    "sandbox",
+    [
+        {"kind": "bubblewrap"},
+        {"kind": "bubblewrap", "network": "none"},
+        {"kind": "bubblewrap", "network": ["a.example"]},
+        {"kind": "bubblewrap", "network": "none", "credentials": "proxy"},
+        {"kind": "command", "command": "a"},
+    ],
 )
-def test_there_are_some_on_hosts(sandbox: str) -> None:
+def test_there_are_some_on_hosts(sandbox: dict[str, object]) -> None:
     assert wrong_on_hosts(sandbox) == []
 
 
+def test_a_container_on_a_host_is_refused() -> None:
+    """It is no use to believe in it."""
+    assert wrong_on_hosts({"kind": "container", "image": "a"}) == ["sandbox.kind"]
+
+
 @pytest.mark.parametrize(
-    ("sandbox", "key"),
+    ("more", "wrong"),
     [
-        ("kind: container, image: a", "sandbox.kind"),
-        ("kind: bubblewrap, network: [a.example]", "sandbox.network"),
-        ("kind: bubblewrap, network: none, credentials: proxy", "sandbox.credentials"),
+        ({"network": ["a.example"]}, ["sandbox.network"]),
+        ({"network": "none", "credentials": "proxy"}, ["sandbox.credentials"]),
+        ({"network": "none"}, []),
     ],
 )
-def test_what_a_host_does_not_have_is_refused(sandbox: str, key: str) -> None:
-    """It is no use to believe in it."""
-    assert key in wrong_on_hosts(sandbox)
+def test_no_proxy_goes_with_links_that_are_made_anew(
+    more: dict[str, object], wrong: list[str]
+) -> None:
+    """The way to it ends with the link."""
+    assert wrong_on_hosts({"kind": "bubblewrap", **more}, ssh_reattach=True) == wrong
 
 
 def test_a_piece_of_shell_is_not_put_into_one() -> None:
     """It is no program that could be started inside."""
-    assert wrong_on_hosts("kind: bubblewrap", ", ssh_secret_delivery: inline") == ["sandbox.kind"]
+    wrong = wrong_on_hosts({"kind": "bubblewrap"}, ssh_secret_delivery="inline")
+
+    assert wrong == ["sandbox.kind"]
+
+
+def test_what_a_host_does_not_have_is_told_with_its_place() -> None:
+    """As everything that is wrong."""
+    problems = decoded(
+        f"{TRACKER}\nsandbox: {{kind: container, image: a}}\nworker: {{ssh_hosts: [one]}}"
+    ).problems
+
+    assert [problem.key for problem in problems if problem.severity == "error"] == ["sandbox.kind"]
 
 
 def test_there_is_none_in_pods() -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from contextlib import AbstractAsyncContextManager
 
 import trio
 
+from sortie.model import TransportError
 from sortie.transports.remote.channel import Channel
 from sortie.transports.remote.login_limit import LoginLimit
 from sortie.transports.remote.protocol import ScriptOutput
@@ -36,6 +38,11 @@ class ShellLink(ABC):
     @abstractmethod
     def _keeps(self, shell: RemoteScript) -> bool:
         """Tell whether there is room for a shell that waits for the next question."""
+
+    def forwarded(self, path: str, here: str) -> AbstractAsyncContextManager[None]:  # noqa: ARG002
+        """Have a unix socket listen at a ``path`` there, whose connections come to the one at
+        ``here``. Raises TransportError."""
+        raise TransportError(f"no socket can be forwarded from host {self.host}")
 
     def take_shell(self) -> tuple[RemoteScript, float] | None:
         """Return an idle shell, if there is one, and the time of its last answer."""

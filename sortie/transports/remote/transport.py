@@ -101,6 +101,7 @@ class ShellTransport:
         variables: tuple[str, ...] = (),
     ) -> None:
         self._host = host
+        self._link = link
         self._variables = variables
         self._inline = delivery == "inline"
         self._bounds = bounds or Bounds()
@@ -125,6 +126,10 @@ class ShellTransport:
         """Give no process any more grace, from now on and whatever is under way."""
         self._hurry.set()
 
+    def forwarded(self, path: str, here: str) -> AbstractAsyncContextManager[None]:
+        """Have a unix socket of this machine on the host; see ForwardsSockets."""
+        return self._link.forwarded(path, here)
+
     def process(self, command: Command) -> AbstractAsyncContextManager[Process]:
         """Start a program; leaving the block ends its whole tree. See the port."""
         return self._process(command)
@@ -134,6 +139,9 @@ class ShellTransport:
         check_speakable(command, inline=self._inline)
         for left in reversed(range(_MOST_TRIES)):
             namespaces = await self.namespaces()
+            if command.listener is not None or command.container is not None:
+                unknown = f"could not start {command.argv[0][:80]} on host {self._host}"
+                raise TransportError(f"{unknown}: it can have no network or container of its own")
             if command.wrappers and namespaces is None:
                 raise self._no_sandbox(command)
             async with AsyncExitStack() as stack:

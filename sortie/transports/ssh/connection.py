@@ -97,6 +97,8 @@ class HostConnection:
         self.carried = False  # a session
         # The trio thread's:
         self.sessions = 0  # that are open, or about to be
+        self.forwards = 0  # of sockets
+        self.dependents: set[Callable[[], object]] = set()  # called where it is lost
         self.idle_since = trio.current_time()
         self.limit = math.inf  # of sessions, as the host has let us know
         self.limit_until = math.inf
@@ -187,6 +189,21 @@ class HostConnection:
             raise refusal(exc, self._host) from exc
         except (OSError, asyncssh.Error) as exc:
             raise loss(exc, self._host) from exc
+
+    async def forward(self, path: str, here: str) -> Callable[[], object]:
+        """Have a unix socket listen at a ``path`` on the host, whose connections come to the one at
+        ``here``; return what ends that. Raises TransportError."""
+        try:
+            listener = await self._connections[-1].forward_remote_path(path, here)
+        except asyncssh.ChannelListenError as exc:
+            raise TransportError(
+                f"host {self._host} lets no unix socket be forwarded to this machine, which"
+                " sandbox.network with a list of hosts needs; set AllowStreamLocalForwarding in"
+                " its sshd_config"
+            ) from exc
+        except (OSError, asyncssh.Error) as exc:
+            raise loss(exc, self._host) from exc
+        return listener.close
 
     async def close(self) -> None:
         """Say good-bye, and then leave in any case, within a few seconds; may be repeated."""

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 
 import trio
@@ -127,6 +127,30 @@ class ConnectionPool(ShellLink):
             limit.shield = True
             await self._thread.call(_close, connections)
 
+    @asynccontextmanager
+    async def forwarded(self, path: str, here: str) -> AsyncIterator[None]:
+        """Have a unix socket listen at a ``path`` there, whose connections come to the one at
+        ``here``; see ShellLink. Where the connection that carries it is lost, the block is
+        cancelled, and HostError is raised."""
+        connection = await self._reserve(trio.current_time() + ROOM_BOUND)
+        connection.forwards += 1
+        self._free(connection)
+        try:
+            end = await self._thread.call(connection.forward, path, here)
+            with trio.CancelScope() as scope:
+                connection.dependents.add(scope.cancel)
+                try:
+                    yield
+                finally:
+                    connection.dependents.discard(scope.cancel)
+                    self._thread.post(end)
+        finally:
+            connection.forwards -= 1
+            connection.idle_since = trio.current_time()
+        if scope.cancelled_caught:
+            message = f"the link to host {self.host} was lost, which a socket there needs"
+            raise HostError(HostTrouble.DROPPED, message)
+
     async def _reserve(self, until: float) -> HostConnection:
         """Count one more session on a connection that may have room for it.
 
@@ -179,7 +203,8 @@ class ConnectionPool(ShellLink):
         """Close what nothing has used for a while; the first stays where the host is wanted."""
         since = trio.current_time() - (_IDLE_FOR if self._wanted else _UNWANTED_FOR)
         for each in self._connections[1 if self._wanted else 0 :]:
-            if each.carried and each.sessions == 0 and each.idle_since <= since:
+            used = each.sessions or each.forwards
+            if each.carried and not used and each.idle_since <= since:
                 self._forget(each)
                 self._thread.post(each.begin_close)
 
@@ -225,6 +250,8 @@ class ConnectionPool(ShellLink):
     def _forget(self, connection: HostConnection) -> None:
         """Use a connection no more."""
         self._connections = [each for each in self._connections if each is not connection]
+        for cancel in connection.dependents:
+            cancel()
         self._notify()
 
     def _notify(self) -> None:

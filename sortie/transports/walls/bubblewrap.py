@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from shutil import which
 
 from msgspec.structs import replace
@@ -27,6 +27,7 @@ from sortie.transports.walls.enclosure import (
     view_of,
 )
 from sortie.transports.walls.run_network import RunNetwork
+from sortie.transports.walls.way_back import WayBack
 
 _LONGEST_LINE = 256
 _ELF = b"\x7fELF"
@@ -43,7 +44,7 @@ class BubblewrapTransport(SandboxedTransport):
     ) -> None:
         super().__init__(outside)
         self.enclosure = enclosure
-        self._network = network
+        self.network = network
         self._works = False
 
     def process(self, command: Command) -> AbstractAsyncContextManager[Process]:
@@ -52,14 +53,24 @@ class BubblewrapTransport(SandboxedTransport):
 
     @asynccontextmanager
     async def _process(self, command: Command) -> AsyncIterator[Process]:
-        wrapped = await self.wrapped(command)
-        try:
-            async with self._started(wrapped) as process:
-                yield _ProcessInside(process)
-        except ProgramNotFound as exc:
-            raise TransportError(f"{exc}; install bubblewrap, or set sandbox.kind to none") from exc
+        async with self.way_back() as way:
+            wrapped = await self.wrapped(command, way)
+            try:
+                async with self._started(wrapped, way) as process:
+                    yield _ProcessInside(process)
+            except ProgramNotFound as exc:
+                message = f"{exc}; install bubblewrap, or set sandbox.kind to none"
+                raise TransportError(message) from exc
 
-    async def wrapped(self, command: Command) -> Command:
+    def way_back(self) -> AbstractAsyncContextManager[WayBack | None]:
+        """Have a way to the proxy of a program, None where its transport makes one."""
+        return nullcontext()
+
+    async def wrapped(
+        self,
+        command: Command,
+        way: WayBack | None = None,  # noqa: ARG002
+    ) -> Command:
         """Return the command that starts another inside. Raises ProgramNotFound where that cannot
         be started anywhere."""
         search_path = command.env.get("PATH", os.defpath)
@@ -74,16 +85,19 @@ class BubblewrapTransport(SandboxedTransport):
         paths = find_paths(view)
         return enclosed(command, found, view, paths, has_network=self.enclosure.has_network)
 
-    def _started(self, command: Command) -> AbstractAsyncContextManager[Process]:
-        if self._network is None:
+    def _started(
+        self, command: Command, way: WayBack | None
+    ) -> AbstractAsyncContextManager[Process]:
+        if self.network is None:
             return self.outside.process(command)
-        return self._network.process(self.outside, command)
+        listener = None if way is None else way.listener
+        return self.network.process(self.outside, command, listener)
 
     async def check(self) -> None:
         """Start a program inside, once. Raises TransportError, and CredentialsError where the agent
         has no credential that could be put in."""
-        if self._network is not None:
-            self._network.check(os.environ)
+        if self.network is not None:
+            self.network.check(self.credentials)
         if self._works:
             return
         command = Command(argv=("/bin/sh", "-c", "exit 0"), cwd="/tmp", env=self.environ, grace=0.0)
@@ -102,6 +116,11 @@ class BubblewrapTransport(SandboxedTransport):
     def environ(self) -> Mapping[str, str]:
         """The environment of a program that is tried."""
         return dict(os.environ)
+
+    @property
+    def credentials(self) -> Mapping[str, str]:
+        """The environment in which an agent's credentials are."""
+        return os.environ
 
     @property
     def place(self) -> str:

@@ -35,7 +35,7 @@ SYSTEM = (
 _SHARED = ("/.local", "/usr/local", "/home", "/root")
 """Whose ``bin`` holds programs that have nothing to do with each other."""
 
-_STARTED_BY = ("/bin/sh", "-c", f'exec setsid "$0" "$@" <&{WRAPPED_STDIN} {WRAPPED_STDIN}<&-')
+STARTED_BY = ("/bin/sh", "-c", f'exec setsid "$0" "$@" <&{WRAPPED_STDIN} {WRAPPED_STDIN}<&-')
 """Bubblewrap keeps its own stdin open for as long as the program runs, which may close it; and its
 process 1 leads the session, which is not to be that of the program."""
 
@@ -147,12 +147,13 @@ def enclosed(
     paths: Mapping[str, FoundPath],
     *,
     has_network: bool,
+    started_by: tuple[str, ...] = STARTED_BY,
 ) -> Command:
     """Return the command that starts another in bubblewrap; ``paths`` are those of the view that
-    are there, by their names."""
+    are there, by their names. ``started_by`` are the words before the program, inside."""
     env = {name: value for name, value in command.env.items() if name not in GONE_VARIABLES}
     inside = arguments(found, view, paths, has_network=has_network)
-    argv = (PROGRAM, *inside, "--", *_STARTED_BY, *command.argv)
+    argv = (PROGRAM, *inside, "--", *started_by, *command.argv)
     return replace(command, argv=argv, env=env, wrappers=command.wrappers + _WRAPPERS)
 
 

@@ -7,36 +7,66 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
 
 from msgspec.structs import replace
 
 from sortie.model import ProgramNotFound, TransportError
-from sortie.transports import Command, Script
+from sortie.transports import Command, Script, Transport
 from sortie.transports.remote.scripts import assignment, text
 from sortie.transports.walls import GONE_VARIABLES
 from sortie.transports.walls.bubblewrap import BubblewrapTransport
 from sortie.transports.walls.enclosure import (
+    STARTED_BY,
+    Enclosure,
     FoundPath,
     InsideView,
     Surroundings,
     enclosed,
     view_of,
 )
+from sortie.transports.walls.run_network import RunNetwork
+from sortie.transports.walls.way_back import WayBack, open_way_back
 
 _LIMIT = 1 << 20
 _ELF = assignment("ELF", "\x7fELF")
 
 
 class RemoteBubblewrapTransport(BubblewrapTransport):
-    """A remote host, whose programs start in bubblewrap, as the user of its login."""
+    """A remote host, whose programs start in bubblewrap, as the user of its login.
 
-    async def wrapped(self, command: Command) -> Command:
+    ``handed_over`` is what agents there have of the daemon's environment."""
+
+    def __init__(
+        self,
+        outside: Transport,
+        enclosure: Enclosure,
+        network: RunNetwork | None = None,
+        handed_over: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(outside, enclosure, network)
+        self._handed_over = handed_over or {}
+
+    def way_back(self) -> AbstractAsyncContextManager[WayBack | None]:
+        """Have a way to the proxy, which is on this machine."""
+        return nullcontext() if self.network is None else open_way_back(self.outside)
+
+    async def wrapped(self, command: Command, way: WayBack | None = None) -> Command:
         """Return the command that starts another inside. Raises ProgramNotFound."""
         found = await self._surroundings(command)
         view = view_of(self.enclosure, found)
         paths = await self._find_paths(view)
         named = replace(command, argv=(found.started[0], *command.argv[1:]))
-        wrapped = enclosed(named, found, view, paths, has_network=self.enclosure.has_network)
+        if way is not None:
+            view = replace(view, read=(*view.read, way.directory))
+        wrapped = enclosed(
+            named,
+            found,
+            view,
+            paths,
+            has_network=self.enclosure.has_network,
+            started_by=STARTED_BY if way is None else way.started_by,
+        )
         # What a command does not name it may have from its login.
         gone = [word for name in GONE_VARIABLES for word in ("--unsetenv", name)]
         return replace(wrapped, argv=(wrapped.argv[0], *gone, *wrapped.argv[1:]))
@@ -45,6 +75,11 @@ class RemoteBubblewrapTransport(BubblewrapTransport):
     def environ(self) -> Mapping[str, str]:
         """The environment of a program that is tried: that of the login."""
         return {}
+
+    @property
+    def credentials(self) -> Mapping[str, str]:
+        """The environment in which an agent's credentials are."""
+        return self._handed_over
 
     @property
     def place(self) -> str:

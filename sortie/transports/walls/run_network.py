@@ -55,8 +55,11 @@ class RunNetwork(Struct, frozen=True, kw_only=True):
             proxied_credentials(self.endpoints, env)
 
     @asynccontextmanager
-    async def process(self, outside: Transport, command: Command) -> AsyncIterator[Process]:
-        """Start a program whose network this is."""
+    async def process(
+        self, outside: Transport, command: Command, listener: socket.socket | None = None
+    ) -> AsyncIterator[Process]:
+        """Start a program whose network this is. Where the transport does not make it, whoever
+        calls has led PROXY_PORT there to a ``listener``, which is closed in the end."""
         env = dict(command.env)
         credentials = self._credentials(env)
         env = credentials.agent_env(env | proxy_variables(_URL), _URL)
@@ -67,6 +70,9 @@ class RunNetwork(Struct, frozen=True, kw_only=True):
 
             sockets: list[socket.socket] = []
             started = replace(command, env=env, listener=keep)
+            if listener is not None:
+                keep(listener)
+                started = replace(started, listener=None)
             async with outside.process(started) as process:
                 proxy = open_filter_proxy(
                     [trio.SocketListener(trio.socket.from_stdlib_socket(one)) for one in sockets],

@@ -1,0 +1,2 @@
+# Removes the directory of a socket.
+rm -rf -- "$1"

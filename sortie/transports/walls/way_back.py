@@ -1,0 +1,178 @@
+"""The way from behind a wall on a remote host to a socket of this machine.
+
+The network behind the wall is a loopback. A small program in there listens on it, and hands its
+connections to a unix socket, which the wall shows; on the host that socket is one of this machine,
+through the connection of SSH.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import AsyncIterator
+from contextlib import ExitStack, asynccontextmanager, suppress
+from tempfile import TemporaryDirectory
+
+import trio
+from msgspec import Struct
+
+from sortie.model import TransportError
+from sortie.transports import PROXY_PORT, WRAPPED_STDIN, ForwardsSockets, Script, Transport
+from sortie.transports.remote.scripts import text
+
+_BOUND = 15.0
+"""Seconds for removing what a way back has left on its host."""
+
+_PERL = """\
+use strict;
+use POSIX ();
+use Socket;
+my ($path, $port) = @ARGV;
+my $door;
+socket($door, PF_INET, SOCK_STREAM, 0)
+  && setsockopt($door, SOL_SOCKET, SO_REUSEADDR, 1)
+  && bind($door, sockaddr_in($port, INADDR_LOOPBACK))
+  && listen($door, 128) or die "no way to the proxy: $!\\n";
+my $child = fork;
+defined $child or die "no way to the proxy: $!\\n";
+POSIX::_exit(0) if $child;
+POSIX::setsid();
+open STDIN, '<', '/dev/null'; open STDOUT, '>', '/dev/null'; open STDERR, '>', '/dev/null';
+$SIG{CHLD} = 'IGNORE';
+sub move {
+  my ($from, $to) = @_;
+  while (sysread $from, my $piece, 65536) {
+    for (my $at = 0; $at < length $piece;) {
+      my $put = syswrite $to, $piece, length($piece) - $at, $at;
+      defined $put or POSIX::_exit(1);
+      $at += $put;
+    }
+  }
+  shutdown $to, 1;
+}
+while (1) {
+  accept(my $here, $door) or next;
+  defined(my $one = fork) or next;
+  next if $one;
+  close $door;
+  my $there;
+  socket($there, PF_UNIX, SOCK_STREAM, 0) && connect($there, sockaddr_un($path))
+    or POSIX::_exit(1);
+  my $other = fork;
+  defined $other or POSIX::_exit(1);
+  $other ? move($here, $there) : move($there, $here);
+  POSIX::_exit(0);
+}
+"""
+
+_PYTHON = """\
+import os, socket, sys, threading
+path, port = sys.argv[1], int(sys.argv[2])
+door = socket.socket()
+door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+door.bind(("127.0.0.1", port))
+door.listen(128)
+if os.fork():
+    os._exit(0)
+os.setsid()
+null = os.open(os.devnull, os.O_RDWR)
+for number in range(3):
+    os.dup2(null, number)
+def move(source, target):
+    try:
+        piece = source.recv(65536)
+        while piece:
+            target.sendall(piece)
+            piece = source.recv(65536)
+        target.shutdown(socket.SHUT_WR)
+    except OSError:
+        for one in (source, target):
+            try:
+                one.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+def serve(here):
+    with here, socket.socket(socket.AF_UNIX) as there:
+        try:
+            there.connect(path)
+        except OSError:
+            return
+        answers = threading.Thread(target=move, args=(there, here), daemon=True)
+        answers.start()
+        move(here, there)
+        answers.join()
+while True:
+    here, _ = door.accept()
+    threading.Thread(target=serve, args=(here,), daemon=True).start()
+"""
+
+_STARTED_BY = (
+    f'"$0" "$1" "$2" "$3" "$4" </dev/null {WRAPPED_STDIN}<&- || exit 125; shift 4;'
+    f' exec setsid "$@" <&{WRAPPED_STDIN} {WRAPPED_STDIN}<&-'
+)
+"""As of every program in bubblewrap, behind what leads the way."""
+
+
+class WayBack(Struct, frozen=True, kw_only=True):
+    """A way back: the ``directory`` on the host that holds its socket, the program there that leads
+    to it, and the socket here that its connections come to."""
+
+    directory: str
+    program: str
+    listener: socket.socket
+
+    @property
+    def started_by(self) -> tuple[str, ...]:
+        """The words behind the wall that start the program that they are put before, once the way
+        is there."""
+        code = ("-e", _PERL) if self.program.endswith("perl") else ("-Ic", _PYTHON)
+        words = (self.program, *code, f"{self.directory}/{_SOCKET}", str(PROXY_PORT))
+        return ("/bin/sh", "-c", _STARTED_BY, *words)
+
+
+_SOCKET = "proxy"
+
+
+@asynccontextmanager
+async def open_way_back(outside: Transport) -> AsyncIterator[WayBack]:
+    """Open a way from a host to this machine. Raises TransportError."""
+    if not isinstance(outside, ForwardsSockets):
+        raise TransportError(f"there is no way back from host {outside.host}")
+    made = await outside.run_script(_script("make a place for a socket", "socket_place"))
+    directory, program = [*map(os.fsdecode, made.split(b"\0")), "", ""][:2]
+    if not directory.startswith("/"):
+        raise TransportError(f"host {outside.host} made no place for a socket; look at TMPDIR")
+    try:
+        if not program:
+            raise TransportError(
+                f"host {outside.host} has neither perl nor python3 in its system directories, which"
+                " sandbox.network with a list of hosts needs there"
+            )
+        with ExitStack() as opened:
+            here, listener = _listening(opened)
+            async with outside.forwarded(f"{directory}/{_SOCKET}", here):
+                yield WayBack(directory=directory, program=program, listener=listener)
+    finally:
+        with trio.move_on_after(_BOUND, shield=True), suppress(TransportError):
+            await outside.run_script(
+                _script("remove the place of a socket", "remove_socket_place", directory)
+            )
+
+
+def _listening(opened: ExitStack) -> tuple[str, socket.socket]:
+    """Return a socket of this machine that listens, and its path. Raises TransportError."""
+    try:
+        place = opened.enter_context(TemporaryDirectory(prefix="sortie-net-"))
+        path = os.path.join(place, _SOCKET)
+        listener = opened.enter_context(socket.socket(socket.AF_UNIX))
+        listener.bind(path)
+        listener.listen(128)
+    except OSError as exc:
+        raise TransportError(f"could not listen on a unix socket here: {exc}") from exc
+    return path, listener
+
+
+def _script(purpose: str, name: str, *arguments: str) -> Script:
+    return Script(
+        purpose=purpose, text=text(name).decode(), arguments=arguments, cwd="/", env={}, limit=4096
+    )
