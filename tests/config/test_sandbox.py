@@ -103,6 +103,7 @@ def wrong_on_hosts(sandbox: Mapping[str, object], **worker: object) -> list[str]
         SandboxSettings.model_validate(sandbox),
         WorkerSettings.model_validate({"ssh_hosts": ["one"], **worker}),
         leads=True,
+        has_repository=True,
     )
     return [".".join(map(str, one.path)) for one in found if one.severity == "error"]
 

@@ -1,4 +1,4 @@
-"""Agents behind each wall while its parts are struck: no two at once, nothing lost, nothing left."""
+"""Agents behind each wall whose parts are struck: no two at once, nothing lost, nothing left."""
 
 from __future__ import annotations
 

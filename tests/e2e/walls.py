@@ -110,6 +110,7 @@ def _seen(place: Place) -> dict[str, object]:
 @asynccontextmanager
 async def container(place: Place) -> AsyncIterator[Wall]:
     """Have agents in containers of podman without a network."""
+
     async def remove(struck: Struck) -> None:
         line = await struck.daemon.line("container.started", run=struck.run_id)
         await _podman("rm", "--force", "--time", "0", line["container"])
@@ -348,4 +349,3 @@ class PodBlows:
 
 
 WALLS = {"bubblewrap": bubblewrap, "container": container, "pods": pods, "host": host}
-

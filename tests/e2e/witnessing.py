@@ -25,6 +25,7 @@ def let_witness(
     """Write a workflow with a witness as every hook, which takes ``seconds``, and as the agent."""
     program = [sys.executable, str(WITNESS), str(place.root), str(slots)]
     place.write_workflow(
+        PROMPT,
         agent={
             "command": [*program, "agent"],
             "max_turns": 1,

@@ -261,7 +261,6 @@ class Api:
     async def _delete(self, request: Request, resource: str, namespace: str, name: str) -> Json:
         found = self.objects.get(resource, namespace, name)
         body = json.loads(await request.body() or b"{}")
-        uid = found["metadata"]["uid"]
         for key, wanted in (body.get("preconditions") or {}).items():
             if wanted != found["metadata"][key]:
                 raise Refused(409, "Conflict", f"the {key} in the precondition is another")
