@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.e2e.place import Json, Place
+from tests.e2e.place import PROMPT, Json, Place
 
 WITNESS = Path(__file__).parent / "programs" / "witness.py"
 HOOKS = ("after_create", "before_run", "after_run", "before_remove")
