@@ -78,8 +78,15 @@ async def test_each_issue_has_a_pod_until_it_is_done(place: Place, start: Start,
     assert place.processes() == []
 
 
+def images(api: Api) -> list[str]:
+    """Return the images of all pods."""
+    pods = api.objects.items("pods", "agents")
+    return [pod["spec"]["containers"][0]["image"] for pod in pods]
+
+
 async def test_an_issue_takes_a_pod_that_waits(place: Place, start: Start, api: Api) -> None:
-    """It is there before any issue; another follows, and the end of the daemon ends that."""
+    """It is there before any issue; another follows, is replaced where the settings change, and the
+    end of the daemon ends that."""
     write_workflow(place, warm=1)
     async with start() as daemon:
         await daemon.line("pods.warm", ready=1)
@@ -89,6 +96,10 @@ async def test_an_issue_takes_a_pod_that_waits(place: Place, start: Start, api: 
         await daemon.line("issue.moved", lifecycle="handoff", issue="P-1")
         await daemon.line("pods.warm", ready=1, nth=2)
         doctor = await place.sortie("doctor", "--host", "kubernetes")
+        write_workflow(place, warm=1, image="agent:2")
+        with trio.fail_after(PATIENCE):
+            while not any(image == "agent:2" for image in images(api)):
+                await trio.sleep(0.05)
     rows = await place.history()
 
     assert waiting["metadata"]["labels"]["sortie.dev/workflow"] == place.root.name
@@ -171,6 +182,7 @@ async def test_the_doctor_tells_what_the_daemon_may_not_do(place: Place, api: Ap
 
     ran = await place.sortie("doctor", "--host", "kubernetes")
     api.denied = frozenset({("get", "secrets")})
+    write_workflow(place, warm=2)
     well = await place.sortie("doctor", "--host", "kubernetes")
 
     assert "the daemon may not create pods/exec in the namespace agents" in ran.out
@@ -178,3 +190,4 @@ async def test_the_doctor_tells_what_the_daemon_may_not_do(place: Place, api: Ap
     assert ran.code != 0
     assert (well.code, left(api)) == (0, [])
     assert "an API server v1.35.0 answers" in well.out
+    assert "the daemon makes 2 warm pods while it runs; none is there" in well.out

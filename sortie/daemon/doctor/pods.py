@@ -125,12 +125,14 @@ class NamespaceLook:
         """Tell how many pods wait for an issue, which are there while the daemon runs."""
         labels = {INSTANCE: pods.instance, WARM: None}
         found = [standing_of(pod) for pod in await ApiObjects(self.cluster).listed(PODS, labels)]
+        if not found:
+            return passed(f"the daemon makes {pods.warm} warm pods while it runs; none is there")
         ready = sum(one.state is PodState.READY for one in found)
         said = f"{ready} of {pods.warm} warm pods wait for an issue"
         if ready >= pods.warm:
             return passed(said)
-        reason = next((one.reason for one in found if one.reason), "the daemon makes them")
-        return warned(f"{said}: {reason}", "run the daemon, and look at its log for pods.warm")
+        reason = next((one.reason for one in found if one.reason), "others are being made")
+        return warned(f"{said}: {reason}", "look at pods.warm in the log of the daemon")
 
 
 async def may(cluster: Cluster, verb: str, resource: str, group: str = "") -> bool:
