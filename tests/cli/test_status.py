@@ -202,6 +202,14 @@ def test_all_that_is_known_stands_on_one_screen(cli: Cli, daemon: FakeDaemon) ->
     assert cli("status") == Ran(code=0, out=expected(SCREEN, daemon), err="")
 
 
+def test_the_image_of_a_run_is_told(cli: Cli, daemon: FakeDaemon) -> None:
+    """With the beginning of its digest."""
+    image = {"image": "team/tools:7", "image_digest": f"sha256:{'c0ffee' * 10}beef"}
+    daemon.show(STATE | {"running": [RUNNING | image]}, NOT_READY)
+
+    assert "image team/tools:7, sha256:c0ffeec0ffee" in " ".join(cli("status").out.split())
+
+
 FAILURE = {
     "kind": "turn_failed",
     "message": "it said no",

@@ -472,8 +472,8 @@ def test_history_comes_by_the_page(visitor: httpx.Client, world: World) -> None:
 def test_an_issue_that_was_handed_off_says_what_there_is_to_look_at(
     visitor: httpx.Client, world: World
 ) -> None:
-    """Title, state, the agent's last words, branch, commits and workspace, and no word that it is
-    unknown; the overview lists it."""
+    """Title, state, the agent's last words, branch, commits, workspace and image, and no
+    word that it is unknown; the overview lists it."""
     run = dataclasses.replace(
         states.ended(1, "over-1"),
         title="Mend <b>it</b>",
@@ -486,6 +486,8 @@ def test_an_issue_that_was_handed_off_says_what_there_is_to_look_at(
         files_changed=3,
         uncommitted=1,
         handed_off_at=rfc3339(states.ago(60)),
+        image="team/tools:7",
+        image_digest=f"sha256:{'c0ffee' * 10}beef",
     )
     world.runs = [run]
     world.found = IssueView(
@@ -520,6 +522,7 @@ def test_an_issue_that_was_handed_off_says_what_there_is_to_look_at(
     assert "<strong>handed off</strong>" in page.text
     assert "it was handed off at" in page.text
     assert "<code>/w/over-1</code> on build-7" in page.text
+    assert "<code>team/tools:7, sha256:c0ffeec0ffee</code>" in page.text
     assert "branch over-1, commit c0ffee: 2 new commits, 3 files changed, 1 not committed" in (
         page.text
     )
