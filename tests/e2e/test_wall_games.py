@@ -1,4 +1,4 @@
-"""Agents behind each wall whose parts are struck: no two at once, nothing lost, nothing left."""
+"""Agents behind each wall while parts of it are struck: no two at once, nothing lost or left."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ MARKS = {
 }
 QUICK = {
     "bubblewrap": ["bwrap", "daemon"],
-    "container": ["monitor"],
-    "host": ["watchdog", "links"],
-    "pods": ["watchdog", "node away while deleted"],
+    "container": ["shell"],
+    "host": ["links"],
+    "pods": ["links", "server away"],
 }
 
 

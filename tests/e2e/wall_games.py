@@ -22,9 +22,12 @@ import trio
 from tests.e2e.crash_verdicts import Life, Played, processes, run_ids, troubles
 from tests.e2e.daemon import Daemon, run_command
 from tests.e2e.place import PATIENCE, Place
-from tests.e2e.walls import WALLS, Struck, Wall
+from tests.e2e.remote_walls import host, pods
+from tests.e2e.walls import Struck, Wall, bubblewrap, container
 from tests.e2e.witnessing import let_witness, witnessed
 from tests.ports import free_port
+
+WALLS = {"bubblewrap": bubblewrap, "container": container, "host": host, "pods": pods}
 
 SLOTS = 2
 GRACE = 0.3
@@ -32,8 +35,8 @@ BACKOFF = 0.5
 HOOK = 0.0
 """Seconds, as in games of crashes."""
 
-WORK = ("silence=4", "silence=4 child=setsid", "silence=4 ignore_sigterm=1")
-"""What the agent does that is struck: each leaves something else behind."""
+WORK = ("silence=0.5", "delay=0.5 child=double_fork", "silence=0.5 ignore_sigterm=1")
+"""What the agent that was struck does then, where it lives on."""
 
 LIMIT = 4 * PATIENCE
 """Seconds in which an issue is done whatever was struck: a lease, a back-off, and a load of 20."""
@@ -41,7 +44,7 @@ LIMIT = 4 * PATIENCE
 
 @dataclass(slots=True)
 class WallGame:
-    """Blows that are played in a place, each at an agent of an issue of its own."""
+    """Blows that are played in a place, each at an agent that works until it was struck."""
 
     place: Place
     wall: Wall
@@ -61,6 +64,7 @@ class WallGame:
                 is_over = await self._life(daemon)
         async with self._daemon(nursery, "--exit-when-idle") as daemon:
             await daemon.exit_code(within=LIMIT)
+        self._keep_logs()
         left = [*self.place.kill_processes(), *await self.wall.left()]
         return Played(
             place=self.place,
@@ -83,6 +87,12 @@ class WallGame:
             "stop_grace_ms": round(GRACE * 1000),
         }
         let_witness(self.place, agent, slots=SLOTS, seconds=HOOK, **self.wall.blocks)
+
+    def _keep_logs(self) -> None:
+        (self.place.root / "lives").mkdir()
+        for number, daemon in enumerate(self.daemons):
+            lines = [f"{json.dumps(line)}\n" for line in daemon.log]
+            (self.place.root / "lives" / f"{number:02}.jsonl").write_text("".join(lines))
 
     def _daemon(self, nursery: trio.Nursery, *options: str) -> Daemon:
         port = free_port()
@@ -112,11 +122,14 @@ class WallGame:
     async def _strike(self, daemon: Daemon, number: int, name: str) -> None:
         """Have an agent work, strike, and wait for its issue unless the daemon is gone."""
         issue = self._issue(number)
-        self.place.add_issue(issue, f"{WORK[number % len(WORK)]}")
+        waits = self.place.root / "locks" / f"wait-{issue}"
+        waits.touch()
+        self.place.add_issue(issue, WORK[number % len(WORK)])
         with trio.fail_after(LIMIT):
             while not (turns := self._turns(issue)):
                 await trio.sleep(0.02)
         await self.wall.blows[name](Struck(daemon=daemon, issue=issue, run_id=turns[0]))
+        waits.unlink()
         if daemon.process.returncode is None:
             await self._until_in("Human Review", number)
 
@@ -191,12 +204,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.e2e.wall_games", description=__doc__)
     parser.add_argument("--wall", choices=WALLS, required=True)
     parser.add_argument("--blow", action="append", default=[])
+    parser.add_argument("--keep", action="store_true", help="keep the directory in any case")
     asked = parser.parse_args()
     root = Path(mkdtemp(prefix=f"sortie-wall-{asked.wall}-"))
     wrong, line = trio.run(_one, root, asked.wall, asked.blow)
     sys.stdout.write(f"{'FAILED' if wrong else 'ok'}: {line}\n")
     sys.stdout.writelines(f"  {text}\n" for text in wrong)
-    if wrong:
+    if wrong or asked.keep:
         sys.stdout.write(f"  see {root}\n")
     else:
         shutil.rmtree(root)

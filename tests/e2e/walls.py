@@ -1,28 +1,19 @@
-"""The walls in which agents of a game run, and what can be struck behind each of them."""
+"""Walls of this machine behind which agents of a game run, and what can be struck there."""
 
 from __future__ import annotations
 
-import os
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 
 import psutil
 import trio
 
 from tests.e2e.daemon import Daemon
-from tests.e2e.place import PATIENCE, SORTIE, Json, Place
-from tests.e2e.remote import Fleet
-from tests.kubernetes_api.objects import Refused
-from tests.kubernetes_api.server import Api, Fault, cluster_running
+from tests.e2e.place import Place
 from tests.transports.containers import IMAGE, engine_environ, seen_by_tests
-
-POD_NAMESPACE = "agents"
-SHORT_ABSENCE, LONG_ABSENCE = 3.0, 45.0
-"""Seconds: the long one is more than a lease lasts, and than a request may take."""
 
 Blocks = dict[str, Mapping[str, object] | str]
 
@@ -153,199 +144,3 @@ async def _podman(*words: str) -> str:
         ["podman", *words], env=dict(engine_environ()), capture_stdout=True, capture_stderr=True
     )
     return done.stdout.decode()
-
-
-class Supervisors:
-    """The files of supervisors in a directory, which say who works there."""
-
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
-        directory.mkdir()
-
-    def blow(self, name: str) -> Blow:
-        """Return what kills one of those who keep the streams of the agent."""
-
-        async def strike(struck: Struck) -> None:
-            (place,) = [
-                note.parent
-                for note in self.directory.glob("sortie-run.*/run")
-                if struck.run_id in note.read_text()
-            ]
-            (note,) = place.glob(name)
-            os.kill(int(note.read_text().split()[0]), signal.SIGKILL)
-
-        return strike
-
-    @property
-    def blows(self) -> dict[str, Blow]:
-        """Return the blows at each of them."""
-        return {
-            "supervisor": self.blow("supervisor"),
-            "watchdog": self.blow("watchdog"),
-            "keeper of stdout": self.blow("spool1"),
-            "keeper of stderr": self.blow("spool2"),
-            "link": self.blow("at.*/link"),
-            "sender": self.blow("at.*/send1"),
-        }
-
-    def left(self) -> list[str]:
-        """Return what is left of them."""
-        return [f"files of a supervisor: {name}" for name in os.listdir(self.directory)]
-
-
-@asynccontextmanager
-async def host(place: Place) -> AsyncIterator[Wall]:
-    """Have agents on a host over SSH, where they outlive their links."""
-    fleet = Fleet(place)
-    try:
-        (made,) = fleet.add("one")
-        supervisors = Supervisors(made.home / "tmp")
-        made.options["SetEnv"] = f"{made.options['SetEnv']} TMPDIR={supervisors.directory}"
-        made.stop()
-        made.start()
-
-        async def cut(_: Struck) -> None:
-            made.kill_links()
-
-        async def stay_away(_: Struck) -> None:
-            made.crash()
-            await trio.sleep(SHORT_ABSENCE)
-            made.start()
-
-        async def freeze(_: Struck) -> None:
-            made.freeze()
-            await trio.sleep(SHORT_ABSENCE)
-            made.thaw()
-
-        async def left() -> list[str]:
-            return supervisors.left()
-
-        worker = {"ssh_reattach": True, "ssh_reattach_ms": 60_000}
-        yield Wall(
-            blocks=fleet.blocks(worker=worker),
-            blows={
-                "daemon": strike_daemon,
-                **supervisors.blows,
-                "links": cut,
-                "host away": stay_away,
-                "host silent": freeze,
-            },
-            left=left,
-        )
-    finally:
-        fleet.close()
-
-
-@asynccontextmanager
-async def pods(place: Place) -> AsyncIterator[Wall]:
-    """Have agents in pods with claims."""
-    async with cluster_running() as api:
-        (place.root / "kubeconfig").write_text(api.kubeconfig())
-        supervisors = Supervisors(place.root / "tmp")
-        api.kubelet.path = f"{os.path.dirname(SORTIE)}:{os.environ['PATH']}"
-        api.kubelet.variables = {"TMPDIR": str(supervisors.directory)}
-
-        async def left() -> list[str]:
-            kinds = ("pods", "persistentvolumeclaims")
-            made = [name for kind, _, name in api.objects.found if kind in kinds]
-            return [*made, *supervisors.left()]
-
-        yield Wall(
-            blocks={
-                "worker": {
-                    "kubernetes": {"image": "agent:1", "root": str(place.root / "pods")},
-                    "kubeconfig": str(place.root / "kubeconfig"),
-                    "ssh_pass_env": ["KIRO_SIM_LOG"],
-                }
-            },
-            blows={"daemon": strike_daemon, **supervisors.blows, **PodBlows(api).blows},
-            left=left,
-        )
-
-
-class PodBlows:
-    """What befalls pods, their node and the API server."""
-
-    def __init__(self, api: Api) -> None:
-        self._api = api
-
-    @property
-    def blows(self) -> dict[str, Blow]:
-        """Return them by their names."""
-        return {
-            "links": self._cut,
-            "evicted": self._evict,
-            "deleted": self._delete,
-            "node away": self._lose_node,
-            "node away while deleted": self._delete_on_lost_node,
-            "server away": partial(self._stay_away, "refuses", SHORT_ABSENCE),
-            "server silent": partial(self._stay_away, "silent", SHORT_ABSENCE),
-            "server away for long": partial(self._stay_away, "refuses", LONG_ABSENCE),
-            "server silent for long": partial(self._stay_away, "silent", LONG_ABSENCE),
-            "history compacted": self._compact,
-            "lease conflict": self._conflict,
-            "too many requests": self._throttle,
-        }
-
-    def _pod_of(self, struck: Struck) -> Json:
-        pods = self._api.objects.items("pods", POD_NAMESPACE)
-        (pod,) = [
-            pod
-            for pod in pods
-            if pod["metadata"]["annotations"]["sortie.dev/workspace"] == struck.issue
-        ]
-        return pod
-
-    async def _cut(self, _: Struck) -> None:
-        self._api.cut_links()
-
-    async def _evict(self, struck: Struck) -> None:
-        name = self._pod_of(struck)["metadata"]["name"]
-        await self._api.kubelet.fail(
-            POD_NAMESPACE, name, reason="Evicted", message="The node was low on resource: memory."
-        )
-
-    async def _delete(self, struck: Struck) -> None:
-        self._api.delete_pod(POD_NAMESPACE, self._pod_of(struck)["metadata"]["name"])
-
-    async def _lose_node(self, _: Struck) -> None:
-        self._api.kubelet.away = True
-        self._api.cut_links()
-        await trio.sleep(SHORT_ABSENCE)
-        self._api.kubelet.away = False
-
-    async def _delete_on_lost_node(self, struck: Struck) -> None:
-        """The agent works on where nobody sees it, until the node is back."""
-        kubelet = self._api.kubelet
-        kubelet.away = kubelet.stuck = True
-        self._api.cut_links()
-        self._api.delete_pod(POD_NAMESPACE, self._pod_of(struck)["metadata"]["name"])
-        await trio.sleep(SHORT_ABSENCE)
-        kubelet.away = kubelet.stuck = False
-
-    async def _stay_away(self, how: str, seconds: float, _: Struck) -> None:
-        self._api.away = how  # type: ignore[assignment]
-        self._api.cut_links()
-        await trio.sleep(seconds)
-        self._api.away = ""
-
-    async def _compact(self, _: Struck) -> None:
-        """Watches that are under way are told that their version is too old."""
-        self._api.objects.compact()
-
-    async def _conflict(self, _: Struck) -> None:
-        refused = Refused(409, "Conflict", "the object has been modified")
-        self._api.faults.append(Fault("PUT", "leases/", refused, times=1))
-        with trio.fail_after(PATIENCE):
-            while self._api.faults:
-                await trio.sleep(0.05)
-
-    async def _throttle(self, _: Struck) -> None:
-        refused = Refused(429, "TooManyRequests", "the server has asked to wait", retry_after=1)
-        self._api.faults += [
-            Fault(method, "namespaces/", refused, times=2) for method in ("GET", "PUT", "EXEC")
-        ]
-        self._api.cut_links()
-
-
-WALLS = {"bubblewrap": bubblewrap, "container": container, "pods": pods, "host": host}

@@ -26,14 +26,16 @@ def let_witness(
     program = [sys.executable, str(WITNESS), str(place.root), str(slots)]
     place.write_workflow(
         PROMPT,
-        agent={
-            "command": [*program, "agent"],
-            "max_turns": 1,
-            "max_concurrent_agents": slots,
-            **agent,
+        **{
+            "agent": {
+                "command": [*program, "agent"],
+                "max_turns": 1,
+                "max_concurrent_agents": slots,
+                **agent,
+            },
+            "hooks": {name: f"exec {shlex.join([*program, name, str(seconds)])}" for name in HOOKS},
+            **blocks,
         },
-        hooks={name: f"exec {shlex.join([*program, name, str(seconds)])}" for name in HOOKS},
-        **blocks,
     )
 
 

@@ -10,6 +10,7 @@ takes its time: ``witness.py ROOT SLOTS NAME SECONDS``.
 import fcntl
 import json
 import os
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -61,6 +62,14 @@ class Witness:
             return False
         os.set_inheritable(fd, True)
         return True
+
+    def wait(self) -> None:
+        """Work, with somebody in a session of its own, as long as the issue is told to wait."""
+        waits = self._root / LOCKS / f"wait-{self.issue}"
+        if waits.exists():
+            subprocess.Popen(["sleep", "1000"], start_new_session=True, close_fds=False)
+        while waits.exists():
+            time.sleep(0.02)
 
     def state(self) -> str:
         """Return the state of the issue."""
@@ -158,6 +167,7 @@ def agent(witness: Witness, arguments: list[str]) -> None:
         witness.write("turn", earlier=earlier)
         if earlier:
             witness.write("trouble", what=f"earlier processes are alive: {earlier}")
+        witness.wait()
     from sortie.kiro.simulator import main as simulate
 
     sys.argv[1:] = arguments
