@@ -18,8 +18,10 @@ from tests.skipped import FULL, lines_about
 
 MOST = 4
 
-# An example may take any time on a machine that has other things to do.
-hypothesis.settings.register_profile("untimed", deadline=None)
+# An example may take any time on a machine that has other things to do, and so may making it.
+hypothesis.settings.register_profile(
+    "untimed", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
 hypothesis.settings.load_profile("untimed")
 
 
