@@ -6,7 +6,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from types import TracebackType
 from typing import Self
@@ -151,6 +151,17 @@ class Daemon:
                 assert not self._silent.is_set(), f"it ended without {event} {values}"
                 await self._news.wait()
         raise AssertionError(f"no {event} {values} within {within} s")
+
+    async def until(self, reached: Callable[[], Awaitable[bool]]) -> None:
+        """Wait until something is so, as long as the daemon has something to tell now and then."""
+        told = -1
+        while told != len(self.log):
+            told = len(self.log)
+            with trio.move_on_after(2 * PATIENCE):
+                while not await reached():
+                    await trio.sleep(0.05)
+                return
+        raise AssertionError(f"nothing was told within {2 * PATIENCE} s")
 
     def signal(self, number: signal.Signals) -> None:
         """Send the daemon a signal."""

@@ -7,12 +7,11 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
-import trio
 
 from tests.e2e.conftest import Start
 from tests.e2e.daemon import Daemon
 from tests.e2e.forged import HOOK, Forged, forge_of, make_bare
-from tests.e2e.place import PATIENCE, Place
+from tests.e2e.place import Place
 from tests.e2e.trackers.conftest import write
 from tests.e2e.trackers.worlds import HANDOFF, VARIABLE, WORLDS, TrackerWorld
 from tests.forges.service import ONE_KIND, PATH, TOKEN
@@ -131,19 +130,21 @@ async def test_a_kill_at_any_request_leaves_one_of_everything(
     write(place, world, polling={"interval_ms": 3_600_000}, **blocks)
     environ = {VARIABLE: world.token, "FORGE_TOKEN": TOKEN, "KIRO_SIM_SAY": "It is mended."}
 
+    async def is_over() -> bool:
+        return daemon.process.returncode is not None or _is_told(daemon)
+
+    async def is_handed_off() -> bool:
+        return (await world.read("A-1")).state == HANDOFF and bool(await world.said("A-1"))
+
     async with start("--log-level", "debug", **environ) as daemon:
         trap = Trap(place, daemon, at, performed=performed)
         for server in (world.server, forged.server):
             trap.set_at(server)
         trap.set_at_git(remote)
-        with trio.fail_after(2 * PATIENCE):
-            while daemon.process.returncode is None and not _is_told(daemon):
-                await trio.sleep(0.05)
+        await daemon.until(is_over)
         trap.is_set = False
     async with start("--log-level", "debug", **environ) as again:
-        with trio.fail_after(2 * PATIENCE):
-            while (await world.read("A-1")).state != HANDOFF or not await world.said("A-1"):
-                await trio.sleep(0.05)
+        await again.until(is_handed_off)
         await again.ready()
 
     assert isinstance(at, int) or trap.sprung
