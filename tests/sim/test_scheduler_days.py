@@ -13,7 +13,7 @@ from tests.sim.days import live_through
 from tests.sim.sentences import unexpected, unsaid
 
 DAYS = 200
-OFTEN = 60
+OFTEN = 40
 """How many of the days a run without --full lives."""
 CHUNK = 20
 REACHED: Counter[object] = Counter()
