@@ -69,7 +69,8 @@ class ProcessInfo(Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessTable:
-    """All processes by pid. ``complete`` tells whether each of them was looked into.
+    """All processes by pid. ``complete`` tells whether each of them was looked into, ``settled``
+    whether none was new in the last listing: else one may have handed over to others unseen.
 
     ``numbered`` has the processes that have a number as pid, group or session; ``adopted`` the
     living that were adopted; ``holders`` the pids with each cookie, in a complete table.
@@ -78,6 +79,7 @@ class ProcessTable:
     by_pid: Mapping[int, ProcessInfo]
     children: Mapping[int, Sequence[int]]
     complete: bool
+    settled: bool = True
     numbered: Mapping[int, Sequence[ProcessInfo]] = field(init=False, repr=False)
     adopted: Sequence[ProcessInfo] = field(init=False, repr=False)
     holders: Mapping[str | None, Sequence[int]] = field(init=False, repr=False)
@@ -117,12 +119,12 @@ def read_process_table(roots: Collection[int], *, complete: bool) -> ProcessTabl
     by_pid: dict[int, ProcessInfo] = {}
     looked_at: set[int] = set()
     for _ in range(_LISTINGS):
-        fresh = set(_pids()) - looked_at
+        fresh = set(pids_now()) - looked_at
         if not fresh:
             break
         looked_at |= fresh
         by_pid |= _look_at_all(fresh, roots, complete=complete)
-    return _table_of(by_pid, complete=complete)
+    return _table_of(by_pid, complete=complete, settled=not fresh)
 
 
 def read_processes(pids: Collection[int], roots: Collection[int]) -> ProcessTable:
@@ -130,7 +132,8 @@ def read_processes(pids: Collection[int], roots: Collection[int]) -> ProcessTabl
     return _table_of(_look_at_all(pids, roots, complete=False), complete=False)
 
 
-def _pids() -> list[int]:
+def pids_now() -> list[int]:
+    """Return the pids of all processes."""
     if sys.platform != "linux":
         return psutil.pids()
     return [int(name) for name in os.listdir("/proc") if name.isdigit()]
@@ -144,16 +147,23 @@ def _look_at_all(
     return {seen.pid: seen for seen in looks if seen is not None}
 
 
-def _table_of(by_pid: Mapping[int, ProcessInfo], *, complete: bool) -> ProcessTable:
+def read_whole(pid: int) -> ProcessInfo | None:
+    """Look into one process as for a complete table; None where it is gone."""
+    return _look_at(pid, os.getpid(), os.getsid(0), (), complete=True)
+
+
+def _table_of(
+    by_pid: Mapping[int, ProcessInfo], *, complete: bool, settled: bool = True
+) -> ProcessTable:
     children: dict[int, list[int]] = {}
     for seen in by_pid.values():
         children.setdefault(seen.ppid, []).append(seen.pid)
-    return ProcessTable(by_pid=by_pid, children=children, complete=complete)
+    return ProcessTable(by_pid=by_pid, children=children, complete=complete, settled=settled)
 
 
 def read_homes() -> dict[int, tuple[str, ...]]:
     """Return where every process lives, see ``ProcessInfo.homes``; quicker than a table."""
-    return {pid: homes for pid in _pids() if (homes := _homes(pid))}
+    return {pid: homes for pid in pids_now() if (homes := _homes(pid))}
 
 
 def depth_in(home: str, directory: str) -> int:

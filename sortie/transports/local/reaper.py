@@ -14,7 +14,7 @@ from contextlib import suppress
 from signal import Signals
 
 from sortie.model import ProcessIdentity, RunId
-from sortie.resources import Shortage, note, shortage_behind
+from sortie.resources import Shortage, note, run_in_thread, shortage_behind
 from sortie.resources.descriptors import released_reserve
 from sortie.resources.process_identity import identity_of
 from sortie.transports.local.cgroup_files import cgroup_of
@@ -22,6 +22,7 @@ from sortie.transports.local.cgroups import RunGroup, RunGroups
 from sortie.transports.local.child_process import ChildProcess
 from sortie.transports.local.observer import Observer
 from sortie.transports.local.process_table import ProcessInfo, ProcessTable
+from sortie.transports.local.successors import is_gone, kill_successors
 from sortie.transports.ownership import ProcessOwnership
 from sortie.transports.reaper import ProcessListing
 
@@ -36,7 +37,9 @@ class LocalProcesses:
 
     ``given_up`` holds those that may not be signalled or do not die; it may be shared. ``root``
     is the root process that all of them descend from, where there is one. ``group_of`` gives the
-    cgroup that is to be killed together with a process, if any.
+    cgroup that is to be killed together with a process, if any. Of the runs ``ended`` each process
+    is to be ended: those that hand over to others all the time are caught by their cookies, and
+    are in ``chased``.
     """
 
     def __init__(
@@ -46,13 +49,16 @@ class LocalProcesses:
         given_up: set[ProcessIdentity],
         root: ChildProcess | None = None,
         group_of: Callable[[ProcessInfo], RunGroup | None] = lambda _: None,
+        ended: Collection[RunId] = (),
     ) -> None:
         self.hindered = False
+        self.chased: set[ProcessIdentity] = set()
         self._observer = observer
         self._find = find
         self._given_up = given_up
         self._root = root
         self._group_of = group_of
+        self._ended = ended
 
     async def list(self, *, newcomers: bool) -> ProcessListing[ProcessInfo]:
         """Return the living that were not given up."""
@@ -62,8 +68,11 @@ class LocalProcesses:
             and await self._observer.is_survived_by_none(self._root)
         ):
             return ProcessListing()
-        found = self._find(await self._observer.look(complete=newcomers))
+        table = await self._observer.look(complete=newcomers)
+        found = self._find(table)
         alive = {p: one for p, one in found.alive.items() if one.handle not in self._given_up}
+        if newcomers and self._ended and not alive and not table.settled:
+            alive = {one.pid: one for one in await self._chase()}
         return ProcessListing(alive=alive, undecided=found.undecided)
 
     async def signal(
@@ -77,12 +86,28 @@ class LocalProcesses:
                 # The group in one stroke, which what forks as fast as it can does not escape.
                 _send_to_group(group, number)
                 self._kill_groups(processes)
+                return await self._kill_each(processes)
             case Signals.SIGTERM if any(one.pid == group for one in processes):
                 _send_to_group(group, number)
                 others = [one for one in processes if one.pgid != group]
                 self._signal_each(others, number)
                 return processes
         return self._signal_each(processes, number)
+
+    async def _kill_each(self, processes: Sequence[ProcessInfo]) -> Sequence[ProcessInfo]:
+        has_successor = any(one.cookie in self._ended and is_gone(one) for one in processes)
+        sent = self._signal_each(processes, Signals.SIGKILL)
+        return [*sent, *await self._chase()] if has_successor else sent
+
+    async def _chase(self) -> Sequence[ProcessInfo]:
+        try:
+            killed = await run_in_thread(kill_successors, self._ended)
+        except Shortage as exc:
+            self.hindered = True
+            note(exc)
+            return []
+        self.chased.update(one.handle for one in killed)
+        return killed
 
     def _signal_each(
         self, processes: Sequence[ProcessInfo], number: Signals

@@ -201,12 +201,15 @@ class LocalTransport:
                 await in_thread(groups.close)
 
     async def _sweep(self, runs: RunProcesses, groups: RunGroups | None, grace: float) -> int:
-        processes = LocalProcesses(self._observer, runs.find, set(), group_of=runs.group_of)
+        processes = LocalProcesses(
+            self._observer, runs.find, set(), group_of=runs.group_of, ended=runs.wanted
+        )
         reaper = Reaper(processes, grace, self._hurry)
         killed = 0 if groups is None else await in_thread(groups.kill_former)
         try:
             with self._unknown_is_not_alive("look for processes of earlier runs"):
-                return killed + await sweep(reaper, runs, grace)
+                killed += await sweep(reaper, runs, grace)
+                return killed + len(processes.chased - reaper.ended)
         finally:
             if groups is not None:
                 groups.remove_former()

@@ -207,9 +207,10 @@ async def test_what_a_sweep_could_not_see_is_not_said_to_be_left(
 ) -> None:
     """No run is blamed for processes that nobody could look at; the sweep is to be made again."""
     transport = LocalTransport(os.environ["PATH"])
-    monkeypatch.setattr(reaper, "SWEEP_BOUND", 0.5)
+    expected = pytest.raises(TransportError, match="limit of open files")
 
-    with descriptors_left(0), pytest.raises(TransportError, match="limit of open files") as caught:
+    with monkeypatch.context() as patched, descriptors_left(0), expected as caught:
+        patched.setattr(reaper, "SWEEP_BOUND", 0.5)
         await transport.sweep([run_id], grace=0.0)
 
     assert not isinstance(caught.value, ProcessesLeft)
