@@ -18,6 +18,7 @@ from sortie.transports.walls.bubblewrap import find_paths, surroundings
 from sortie.transports.walls.enclosure import Enclosure, Surroundings, arguments, view_of
 from sortie.transports.walls.remote_bubblewrap import RemoteBubblewrapTransport
 from sortie.transports.walls.wrapper import WrapperTransport
+from tests.contract.transport.launching import program_of
 from tests.transports.endings import requires_namespaces
 from tests.transports.sandboxes import requires_bubblewrap
 from tests.transports.ssh.pipes import Logins
@@ -241,6 +242,17 @@ async def test_the_program_gets_sigterm_and_what_surrounds_it_does_not(
 
     assert said == [b"tidied\n"] * 2
     assert exits == [Exit(status=5, by_us=True), Exit(status=5)]
+    await logins.quiet()
+
+
+async def test_who_lives_in_a_workspace_is_found_inside(logins: Logins, tmp_path: Path) -> None:
+    """Though a program there has mounts of its own, from which no way leads to ours."""
+    wall = walled(logins)
+    async with wall.process(sh("echo ready; exec sleep 1000", tmp_path)) as process:
+        assert await anext(process.output()) == (1, b"ready\n")
+        pid = await program_of(process)
+
+        assert pid in await wall.occupied(str(tmp_path))
     await logins.quiet()
 
 
