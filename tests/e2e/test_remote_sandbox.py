@@ -8,11 +8,20 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.conftest import Start
-from tests.e2e.place import Place
+from tests.e2e.forged import (
+    REVIEWED,
+    add_issues,
+    forge_of,
+    make_bare,
+    until_all_are_handed_off,
+)
+from tests.e2e.place import PROMPT, Place
 from tests.e2e.remote import PROGRAM, SIMULATOR, Fleet, explained
+from tests.forges.service import PATH, TOKEN
 from tests.transports.endings import requires_namespaces
 from tests.transports.sandboxes import requires_bubblewrap
 from tests.transports.ssh.sshd import requires_sshd
+from tests.workspaces.git_http import git_server
 
 pytestmark = [requires_sshd, requires_namespaces, requires_bubblewrap]
 _SORTIE = str(Path(__file__).parents[2])
@@ -75,3 +84,28 @@ async def test_without_a_wall_on_any_host_the_issue_is_held(
     assert "no-such-wall" in str(told)
     assert fleet.agents() == []
     assert not (host.home / "workspaces" / "A" / "agent").exists()
+
+
+@pytest.mark.full
+async def test_work_is_verified_and_judged_inside_and_delivered(
+    place: Place, start: Start, fleet: Fleet, tmp_path: Path
+) -> None:
+    """In clones that borrow from the mirror on the host, which can be read inside."""
+    (host,) = fleet.add("one", has_program=False)
+    walled = blocks(fleet, place)
+    bare = make_bare(tmp_path / "forge")
+    with (
+        git_server(tmp_path / "forge", TOKEN) as server,
+        forge_of("github", bare, f"{server.url}/{PATH}.git") as forged,
+    ):
+        seen = "test ! -e ~/secret && git log -1 --format=%s && touch inside"
+        wanted = REVIEWED | forged.blocks | {"sandbox": walled["sandbox"]}
+        wanted["verify"] = {"commands": [seen]}
+        fleet.write_workflow(PROMPT, **wanted)  # type: ignore[arg-type]
+        names = add_issues(place, 1)
+
+        async with start(FORGE_TOKEN=TOKEN):
+            await until_all_are_handed_off(place, names)
+
+        forged.require_delivered(names)
+    assert (host.home / "secret").exists()

@@ -33,6 +33,7 @@ from sortie.transports.walls.way_back import WayBack, open_way_back
 from tests.transports.endings import requires_namespaces
 from tests.transports.sandboxes import requires_bubblewrap
 from tests.transports.ssh.sshd import Keys, Sshd, requires_sshd, sshd_running
+from tests.transports.walls.network import LIMIT
 from tests.transports.walls.test_attacks import requires_curl
 
 pytestmark = [requires_namespaces, requires_bubblewrap, requires_curl, requires_sshd]
@@ -177,7 +178,7 @@ async def test_a_program_whose_way_is_cut_is_lost_with_its_link(sshd: Sshd, port
     """No run goes on without its network."""
     async with host_of(sshd) as host:
         wall = walled(host, listing(port, []))
-        with pytest.raises(HostError) as caught:
+        with trio.fail_after(LIMIT), pytest.raises(HostError) as caught:
             async with wall.process(sh("echo up; sleep 1000", sshd)) as process:
                 assert await anext(process.output()) == (1, b"up\n")
                 sshd.kill_links()
