@@ -8,6 +8,7 @@ it lets the end of the init be seen, and ends the init with the watchdog.
 from __future__ import annotations
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 _TIED = ("setpriv", "--pdeathsig", "KILL", "--")  # ends with its parent
 _UNSHARE = (*_TIED, "unshare", "--pid", "--fork", "--kill-child=KILL")
@@ -66,6 +67,12 @@ class Namespaces(Struct, frozen=True, kw_only=True):
         """What the init does. The kernel reaps for who ignores SIGCHLD; a shell does it itself, as
         long as it waits for a program."""
         return _QUIET if self.quiet else _IDLE
+
+    @property
+    def around_sandbox(self) -> Namespaces:
+        """How the namespace around a sandbox is made: what bubblewrap has made of /proc lets nobody
+        mount another one in there."""
+        return replace(self, way=WAYS["bwrap-pid"]) if self.way == WAYS["bwrap"] else self
 
     @property
     def sentence(self) -> str:

@@ -142,8 +142,10 @@ class ShellTransport:
             if command.listener is not None or command.container is not None:
                 unknown = f"could not start {command.argv[0][:80]} on host {self._host}"
                 raise TransportError(f"{unknown}: it can have no network or container of its own")
-            if command.wrappers and namespaces is None:
-                raise self._no_sandbox(command)
+            if command.wrappers:
+                if namespaces is None:
+                    raise self._no_sandbox(command)
+                namespaces = namespaces.around_sandbox
             async with AsyncExitStack() as stack:
                 try:
                     process = await stack.enter_async_context(self._started(command, namespaces))

@@ -13,6 +13,8 @@ import trio
 from sortie.config.settings import Isolation
 from sortie.model import ProgramNotFound, RunId, TransportError
 from sortie.transports import Command, Exit
+from sortie.transports.remote import questions
+from sortie.transports.remote.namespaces import WAYS
 from sortie.transports.remote.transport import ShellTransport
 from sortie.transports.walls.bubblewrap import find_paths, surroundings
 from sortie.transports.walls.enclosure import Enclosure, Surroundings, arguments, view_of
@@ -208,6 +210,23 @@ async def test_a_wall_that_works_is_tried_once(logins: Logins) -> None:
     await wall.check()
 
     assert len(logins.commands) == tried
+    await logins.quiet()
+
+
+@pytest.mark.parametrize("name", WAYS)
+async def test_it_starts_in_a_namespace_of_every_kind(
+    logins: Logins, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where bubblewrap itself has made it."""
+    monkeypatch.setattr(questions, "WAYS", {name: WAYS[name]})
+    wall = walled(logins)
+    found = await wall.outside.isolation()  # type: ignore[attr-defined]
+    if not found[0]:
+        pytest.skip(found[1])
+
+    said, exit_ = await said_by(wall, sh("echo inside; kill -TERM $$", tmp_path))
+
+    assert (said, exit_) == ("inside\n", Exit(signal=15))
     await logins.quiet()
 
 
