@@ -199,7 +199,7 @@ class HostConnection:
             raise TransportError(
                 f"host {self._host} lets no unix socket be forwarded to this machine, which"
                 " sandbox.network with a list of hosts needs; set AllowStreamLocalForwarding in"
-                " its sshd_config"
+                " its sshd_config, and look for 'restrict' before the key in authorized_keys there"
             ) from exc
         except (OSError, asyncssh.Error) as exc:
             raise loss(exc, self._host) from exc
