@@ -21,6 +21,10 @@ START = 0.02  # seconds until a pod runs, and until it has gone
 WORKSPACE = "sortie.dev/workspace"
 
 
+class NodeRefusal(Refused):
+    """What a node does not do, and its API server says on its behalf."""
+
+
 @dataclass
 class Kubelet:
     """Runs the pods of some objects.
@@ -107,7 +111,7 @@ class Kubelet:
         if self.away:
             raise Refused(500, "InternalError", "error dialing backend: no route to host")
         if pod.get("status", {}).get("phase") != "Running":
-            raise Refused(500, "InternalError", f"container not found in pod {name}")
+            raise NodeRefusal(500, "InternalError", "Internal error occurred: pod does not exist")
         uid = pod["metadata"]["uid"]
         with trio.CancelScope() as scope:
             self.scopes.setdefault(uid, set()).add(scope)

@@ -23,7 +23,7 @@ from starlette.websockets import WebSocket
 
 from tests.kubernetes_api.contract import KubernetesContract, received_by
 from tests.kubernetes_api.discovery import discovery_routes, tell_namespace
-from tests.kubernetes_api.kubelet import Kubelet
+from tests.kubernetes_api.kubelet import Kubelet, NodeRefusal
 from tests.kubernetes_api.objects import Json, Objects, Refused, now
 from tests.kubernetes_api.program import Program
 from tests.ports import free_port
@@ -59,6 +59,7 @@ class Api:
     objects: Objects = field(default_factory=Objects)
     faults: list[Fault] = field(default_factory=list)
     requests: list[tuple[str, str]] = field(default_factory=list)
+    version: str = "v1.35.0"
     quota: int | None = None
     denied: frozenset[tuple[str, str]] = frozenset()
     """Verbs and resources that the token may not use."""
@@ -167,7 +168,7 @@ class Api:
                 raise fault.refused
 
     async def _version(self, _: Request) -> Response:
-        return JSONResponse({"major": "1", "minor": "35", "gitVersion": "v1.35.0"})
+        return JSONResponse({"major": "1", "minor": "35", "gitVersion": self.version})
 
     async def _review(self, request: Request) -> Response:
         review = await request.json()
@@ -304,6 +305,9 @@ class Api:
                     argv = socket.query_params.getlist("command")
                     await Program(self.kubelet, socket, pod, env, argv).run(scope)
                 self.links.discard(scope)
+        except NodeRefusal as exc:  # the node is asked when the WebSocket is open
+            await socket.accept(subprotocol=PROTOCOL)
+            await socket.send_bytes(b"\x03" + json.dumps(exc.answer).encode())
         except Refused as exc:
             await _refuse(socket, exc)
         with suppress(RuntimeError):

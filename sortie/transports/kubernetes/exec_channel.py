@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ import wsproto.events
 
 from sortie.model import HostError, HostTrouble
 from sortie.transports.remote.channel import Channel
+from sortie.transports.remote.launch import HostGone
 from sortie.transports.remote.protocol import ScriptOutput
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ _STDIN, _STDOUT, _STDERR, _STATUS, _CLOSE = 0, 1, 2, 3, 255
 _PIECE = 32 * 1024
 _PING_EVERY = 15.0  # seconds
 _PONG_BOUND = 30.0
+_EXPLANATION_BOUND = 5.0
 
 Connect = Callable[[], AbstractAsyncContextManager["httpx_ws.AsyncWebSocketSession"]]
 
@@ -33,9 +35,13 @@ Connect = Callable[[], AbstractAsyncContextManager["httpx_ws.AsyncWebSocketSessi
 class ExecChannel(Channel):
     """A program in a pod, whose stdin begins with ``text``."""
 
-    def __init__(self, host: str, text: bytes, parser: ScriptOutput) -> None:
+    def __init__(
+        self, host: str, text: bytes, parser: ScriptOutput, why_gone: Callable[[], Awaitable[str]]
+    ) -> None:
         super().__init__(parser)
         self._host = host
+        self._why_gone = why_gone
+        self._refused = False
         self._scope: trio.CancelScope | None = None
         self._opened = trio.Event()
         self._failure: HostError | None = None
@@ -112,6 +118,14 @@ class ExecChannel(Channel):
     async def run(self, connect: Connect) -> None:
         """Connect, and pass everything on until the end."""
         try:
+            await self._run_or_fail(connect)
+            if self._refused:
+                await self._explain()
+        finally:
+            self._end()
+
+    async def _run_or_fail(self, connect: Connect) -> None:
+        try:
             await self._run(connect)
         except HostError as exc:
             self._fail(exc)
@@ -123,8 +137,15 @@ class ExecChannel(Channel):
                 raise others from None
         except Exception as exc:
             self._fail(self._loss(_first_reason(exc)))
-        finally:
-            self._end()
+
+    async def _explain(self) -> None:
+        """Say of a program that its node has refused whether its pod is no more.
+
+        An API server opens the WebSocket before it asks the node.
+        """
+        with trio.move_on_after(_EXPLANATION_BOUND):
+            if self.lost is not None and (why := await self._why_gone()):
+                self.lost = HostGone(f"{why} (on host {self._host})")
 
     async def _run(self, connect: Connect) -> None:
         async with connect() as socket:
@@ -165,6 +186,7 @@ class ExecChannel(Channel):
                 self.exit_status = int(codes[0])
             else:
                 self._all_came = False
+                self._refused = True
                 self._fail(self._loss(str(status.get("message") or "it gave no reason")))
         self.exited.set()
 

@@ -46,7 +46,7 @@ class PodLink(ShellLink):
         if self._closed or self._background.closed:
             raise HostError(HostTrouble.DROPPED, f"the way to host {self.host} was closed")
         argv = ("/bin/sh",) if command == SHELL else ("/bin/sh", "-c", command)
-        channel = ExecChannel(self.host, text, parser)
+        channel = ExecChannel(self.host, text, parser, self._why_gone)
         connect = partial(self._cluster.run, f"use pod {self._pod}", self._pod, CONTAINER, argv)
         channel.bind(self._background.start(partial(channel.run, connect)))
         opened = False

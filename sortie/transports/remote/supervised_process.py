@@ -123,6 +123,8 @@ class SupervisedProcess(RemoteProgram):
             if self._supervision.gone is not None:
                 self._channel.write(DONE)
                 return
+            if isinstance(self._channel.lost, HostGone):
+                raise self._channel.lost
             self._channel.abort()
             if self._supervision.unwatched:
                 raise self._dropped("what watches over it is no more; look at what has killed it")
