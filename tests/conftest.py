@@ -7,6 +7,7 @@ import signal
 import ssl
 from collections.abc import Generator, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import httpcore2
 import hypothesis
@@ -15,6 +16,9 @@ from _pytest.terminal import TerminalReporter
 
 from sortie.workflow import loader
 from tests.skipped import FULL, lines_about
+
+if TYPE_CHECKING:
+    from tests.kubernetes_api.api_server import ApiServer
 
 MOST = 4
 
@@ -94,6 +98,15 @@ def _certificates_are_read_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(httpcore2, "default_ssl_context", trusted)
         yield
+
+
+@pytest.fixture(scope="session")
+def api_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
+    """Give a real API server of Kubernetes, whose tests have a namespace each."""
+    from tests.kubernetes_api.api_server import api_server_running
+
+    with api_server_running(tmp_path_factory.mktemp("kubernetes")) as server:
+        yield server
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
