@@ -17,6 +17,8 @@ from sortie.transports.kubernetes.transport import KubernetesTransport
 from sortie.transports.kubernetes.warm_pods import WarmPods, WarmState
 from sortie.transports.remote.launch import Bounds
 from sortie.transports.remote.supervisor_scripts import KEPT
+from tests.kubernetes_api.api_server import ApiServer
+from tests.kubernetes_api.real_cluster import RealApi, namespace_of
 from tests.kubernetes_api.server import Api, cluster_running
 
 HOST = "cluster"
@@ -24,7 +26,7 @@ HOST = "cluster"
 
 @asynccontextmanager
 async def pods_of(
-    api: Api,
+    api: Api | RealApi,
     directory: Path,
     root: Path,
     *,
@@ -70,13 +72,15 @@ async def pods_of(
 
 
 @asynccontextmanager
-async def pod_holding(directory: Path, *, kept: int) -> AsyncIterator[KubernetesTransport]:
-    """Have a cluster with a pod in which a directory of this machine is."""
+async def pod_holding(
+    directory: Path, *, kept: int, server: ApiServer | None = None
+) -> AsyncIterator[KubernetesTransport]:
+    """Have a cluster, real where there is a ``server``, with a pod that has a directory of ours."""
     root = directory.parent
     config = root / f"{directory.name}-kubeconfig"
     config.mkdir()
     async with (
-        cluster_running() as api,
+        cluster_running() if server is None else namespace_of(server) as api,
         pods_of(api, config, root, kept=kept) as transport,
     ):
         await transport.pod(directory.name, make=True)

@@ -1,4 +1,4 @@
-"""The stand-in as kubectl finds it, which is written by the people of the real one."""
+"""The stand-in and a real API server as kubectl finds them: they are the same to it."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 import trio
 
+from tests.kubernetes_api.api_server import ApiServer
+from tests.kubernetes_api.real_cluster import RealApi, namespace_of
 from tests.kubernetes_api.server import Api, cluster_running
 
 LIMIT = 120.0
@@ -24,7 +26,24 @@ POD = {
     "apiVersion": "v1",
     "kind": "Pod",
     "metadata": {"name": "one", "labels": {"a": "b"}},
-    "spec": {"containers": [{"name": "agent", "image": "agent:1", "env": []}]},
+    "spec": {
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": 1000,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "containers": [
+            {
+                "name": "agent",
+                "image": "agent:1",
+                "env": [],
+                "securityContext": {
+                    "allowPrivilegeEscalation": False,
+                    "capabilities": {"drop": ["ALL"]},
+                },
+            }
+        ],
+    },
 }
 
 
@@ -43,10 +62,16 @@ def lacks() -> str | None:
 pytestmark = [pytest.mark.full, pytest.mark.skipif(lacks() is not None, reason=str(lacks()))]
 
 
+@pytest.fixture(params=["stand-in", "real"])
+def server(request: pytest.FixtureRequest) -> ApiServer | None:
+    """Give a real API server, or None for the stand-in."""
+    return request.getfixturevalue("api_server") if request.param == "real" else None
+
+
 @pytest.fixture
-async def api(tmp_path: Path) -> AsyncIterator[Api]:
+async def api(server: ApiServer | None, tmp_path: Path) -> AsyncIterator[Api | RealApi]:
     """Give a cluster, and a kubeconfig for it."""
-    async with cluster_running() as running:
+    async with cluster_running() if server is None else namespace_of(server) as running:
         running.kubelet.path = os.environ["PATH"]
         (tmp_path / "kubeconfig").write_text(running.kubeconfig())
         yield running

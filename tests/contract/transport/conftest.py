@@ -17,6 +17,7 @@ from sortie.transports.remote.transport import ShellTransport
 from sortie.transports.ssh.asyncio_thread import open_asyncio_thread
 from sortie.transports.ssh.connection_pool import ConnectionPool
 from tests.contract.transport.launching import Launch
+from tests.kubernetes_api.api_server import ApiServer
 from tests.kubernetes_api.pods import pod_holding
 from tests.skipped import FULL
 from tests.transports.containers import container_transport, requires_containers
@@ -39,6 +40,8 @@ _ISOLATION = {
     "ssh-reattach-bubblewrap": Isolation.AUTO,
 }
 PODS = "pods"
+_REAL_PODS = "pods-api-server"
+"""The way of pods of a real API server, whose streams are those of a real node."""
 _ENDING = frozenset({"test_ending", "test_clearing", "test_lifetimes"})
 """Modules whose tests are of how processes end, which is what all ways differ in."""
 _IN_CONTAINERS = "container"
@@ -71,6 +74,7 @@ def _marks(way: str) -> tuple[pytest.MarkDecorator, ...]:
         pytest.param(_IN_CONTAINERS, marks=requires_containers),
         *(pytest.param(name, marks=_marks(name)) for name in _ISOLATION),
         PODS,
+        pytest.param(_REAL_PODS, marks=pytest.mark.full),
     ],
 )
 def remote(
@@ -115,7 +119,15 @@ def _spared(module: ModuleType) -> frozenset[str]:
 
 
 @pytest.fixture
-async def transport(remote: tuple[str, Sshd | None], tmp_path: Path) -> AsyncIterator[Transport]:
+def pod_server(remote: tuple[str, Sshd | None], request: pytest.FixtureRequest) -> ApiServer | None:
+    """Give a real API server where that is the way."""
+    return request.getfixturevalue("api_server") if remote[0] == _REAL_PODS else None
+
+
+@pytest.fixture
+async def transport(
+    remote: tuple[str, Sshd | None], pod_server: ApiServer | None, tmp_path: Path
+) -> AsyncIterator[Transport]:
     """Give one transport of each kind."""
     way, sshd = remote
     if way == BUBBLEWRAP:
@@ -129,8 +141,8 @@ async def transport(remote: tuple[str, Sshd | None], tmp_path: Path) -> AsyncIte
         ):
             yield inside
         return
-    if way == PODS:
-        async with pod_holding(tmp_path, kept=_KEPT) as in_pod:
+    if way in (PODS, _REAL_PODS):
+        async with pod_holding(tmp_path, kept=_KEPT, server=pod_server) as in_pod:
             yield in_pod
         return
     if sshd is None:
