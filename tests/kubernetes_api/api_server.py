@@ -68,7 +68,7 @@ class ApiServer:
     @property
     def pods(self) -> Path:
         """What the node is told of pods that run."""
-        return self.directory / "pods"
+        return self.directory / "node"
 
     @property
     def audit(self) -> Path:
