@@ -85,7 +85,10 @@ async def test_a_workspace_is_removed_by_its_own_path(
 async def test_a_workspace_is_made_again_while_its_volume_still_goes(
     api: Api, transport: KubernetesTransport, root: Path
 ) -> None:
-    """A look at it makes nothing; then the claim is waited for, and a new one made with the pod."""
+    """A look at it makes nothing; then the claim is waited for, and a new one made with the pod.
+
+    A pod that was made meanwhile would wait for a claim that nobody makes.
+    """
     api.kubelet.end_claim = 1.0
     workspaces = Workspaces(str(root), transport)
     with trio.fail_after(LIMIT):
@@ -293,32 +296,6 @@ async def test_a_pod_that_somebody_else_has_made_meanwhile(
     api.faults.append(Fault("POST", "/pods$", there))
     with trio.fail_after(LIMIT):
         assert await transport.pod("T-1", make=True) is not None
-
-
-async def test_a_claim_that_is_being_deleted_has_gone_before_the_next_is_made(
-    api: Api, transport: KubernetesTransport, root: Path
-) -> None:
-    """A pod that was made meanwhile would wait for a claim that nobody makes."""
-    with trio.fail_after(LIMIT):
-        await transport.pod("T-1", make=True)
-        await transport.keeper.end("T-1")
-        transport.forget("T-1")
-        (claim,) = api.objects.items("persistentvolumeclaims", "agents")
-        leaving = {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}
-        name = claim["metadata"]["name"]
-        api.objects.merge("persistentvolumeclaims", "agents", name, leaving)
-        assert await transport.pod("T-1") is None
-        async with trio.open_nursery() as nursery:
-
-            async def go() -> None:
-                await trio.sleep(0.3)
-                api.objects.remove("persistentvolumeclaims", "agents", name)
-
-            nursery.start_soon(go)
-            await transport.pod("T-1", make=True)
-    (after,) = api.objects.items("persistentvolumeclaims", "agents")
-
-    assert after["metadata"]["uid"] != claim["metadata"]["uid"]
 
 
 async def test_a_pod_that_does_not_go_is_named(
