@@ -22,6 +22,8 @@ from tests.transports.containers import (
 from tests.workspaces.remotes import git, make_remote
 
 pytestmark = pytest.mark.timeout(600)
+SLOW = 180.0
+"""Seconds: an engine waits while another of its programs removes an image, say."""
 
 
 @pytest.fixture(params=ENGINES)
@@ -61,8 +63,8 @@ async def test_a_run_has_a_container_and_leaves_none(
     place.add_issue("A")
 
     async with start("--exit-when-idle", **engine_environ(engine)) as daemon:
-        began = await daemon.line("container.started", issue="A")
-        await daemon.line("run.finished", issue="A", status="succeeded")
+        began = await daemon.line("container.started", within=SLOW, issue="A")
+        await daemon.line("run.finished", within=SLOW, issue="A", status="succeeded")
         left = await containers_of(began["container"], engine)
     told = await place.sortie("logs", "A")
     (row,) = json.loads((await place.sortie("history", "--format", "json")).out)
@@ -106,10 +108,10 @@ async def test_the_base_of_the_repository_names_the_image(
     place.add_issue("A")
 
     async with start("--exit-when-idle", **engine_environ(engine)) as daemon:
-        told = await daemon.line("sandbox.devcontainer", issue="A")
-        began = await daemon.line("container.started", issue="A")
-        verified = await daemon.line("command.verified", issue="A")
-        await daemon.line("run.finished", issue="A", status="succeeded")
+        told = await daemon.line("sandbox.devcontainer", within=SLOW, issue="A")
+        began = await daemon.line("container.started", within=SLOW, issue="A")
+        verified = await daemon.line("command.verified", within=SLOW, issue="A")
+        await daemon.line("run.finished", within=SLOW, issue="A", status="succeeded")
 
     assert told["ignored"] == ["mounts", "runArgs"]
     assert began["image"] == IMAGE
@@ -130,7 +132,7 @@ async def test_a_base_that_names_no_image_holds_the_issue(
     place.add_issue("A")
 
     async with start(**engine_environ(engine)) as daemon:
-        held = await daemon.line("issue.held", issue="A")
+        held = await daemon.line("issue.held", within=SLOW, issue="A")
 
     assert held["reason"] == "agent_not_found"
     assert (
@@ -143,7 +145,7 @@ async def test_a_killed_daemon_leaves_no_container(place: Place, start: Start, e
     """It ends by itself, and the issue runs again in another."""
     place.add_issue("A", "hang=1")
     async with start(**engine_environ(engine)) as daemon:
-        former = (await daemon.line("container.started", issue="A"))["container"]
+        former = (await daemon.line("container.started", within=SLOW, issue="A"))["container"]
         await daemon.line("turn.started", issue="A")
         daemon.process.kill()
         await daemon.process.wait()
@@ -153,8 +155,8 @@ async def test_a_killed_daemon_leaves_no_container(place: Place, start: Start, e
 
     place.add_issue("A")
     async with start("--exit-when-idle", **engine_environ(engine)) as daemon:
-        began = await daemon.line("container.started", issue="A")
-        await daemon.line("run.finished", issue="A", status="succeeded")
+        began = await daemon.line("container.started", within=SLOW, issue="A")
+        await daemon.line("run.finished", within=SLOW, issue="A", status="succeeded")
 
     assert began["container"] != former
     assert await containers_of(began["container"], engine) == []
