@@ -221,6 +221,7 @@ async def test_the_token_stays_in_its_file(
 
     Not even where a hook prints the file: it runs as the same user and can read it.
     """
+    place.loaded = None  # whose command lines are looked at
     place.write_workflow(hooks={"before_run": f"cat ../../{WORD}"})
     place.add_issue("A", "hang=1")
     seen: set[str] = set()

@@ -87,6 +87,7 @@ def _arguments(process: Path) -> str:
 async def test_secrets_travel_unseen(place: Place, start: Start, fleet: Fleet) -> None:
     """Only the agent on the host gets its key; it is on no command line, in no file and in no
     environment but the daemon's and the agent's, and nothing that is told or shown holds it."""
+    place.loaded = None  # whose command lines are looked at
     (host,) = fleet.add("one")
     hooks = ("after_create", "before_run", "after_run")
     fleet.write_workflow(

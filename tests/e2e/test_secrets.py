@@ -61,6 +61,7 @@ async def test_secrets_reach_the_agent_alone(
         hooks={name: f"env > ../../{name}.txt; env" for name in hooks},
     )
     place.add_issue("A")
+    place.loaded = None  # whose command lines are looked at
     seen: set[str] = set()
     done = trio.Event()
     slow = {"SORTIE_MARK": "mark", "KEEPER_SECONDS": "1.5"}

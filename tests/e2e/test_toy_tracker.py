@@ -58,6 +58,7 @@ async def test_an_issue_is_worked_on_through_rate_limits(
 ) -> None:
     """It is polled, run, commented on and handed off, and no limit is run into twice; the key of
     the tracker is seen by nobody but the tracker."""
+    toy.loaded = None  # whose command lines are looked at
     seen: set[str] = set()
     done = trio.Event()
     server.put("T-1", labels=["todo", "urgent"])

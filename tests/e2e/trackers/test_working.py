@@ -41,6 +41,7 @@ async def test_issues_are_worked_on_from_the_first_poll_to_the_clean_up(
         agent={"command": [sys.executable, str(KEEPER)]},
         hooks={"before_run": "env > ../../hook.txt"},
     )
+    place.loaded = None  # whose command lines are looked at
     seen: set[str] = set()
     done = trio.Event()
 
