@@ -9,10 +9,9 @@ host no longer answers; that is a HostError then, and what ran there ends by its
 from __future__ import annotations
 
 import secrets
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from functools import partial
-from typing import Literal, TypeGuard
+from typing import Literal
 
 import trio
 
@@ -20,16 +19,13 @@ from sortie.config.settings import Isolation
 from sortie.model import (
     HostError,
     HostTrouble,
-    ProcessesLeft,
     ProcessIdentity,
     ProgramNotFound,
     RunId,
     TransportError,
 )
 from sortie.transports import Command, Process, Script
-from sortie.transports.reaper import KILL_BOUND
 from sortie.transports.remote.filesystem import RemoteFiles
-from sortie.transports.remote.forced_end import FINISH_BOUND
 from sortie.transports.remote.launch import Bounds, NoRoomForNamespace
 from sortie.transports.remote.launch_scripts import (
     RemoteLaunch,
@@ -40,17 +36,16 @@ from sortie.transports.remote.launch_scripts import (
 from sortie.transports.remote.namespace_probe import NamespaceProbe
 from sortie.transports.remote.namespaces import Namespaces
 from sortie.transports.remote.process import RemoteProgram
-from sortie.transports.remote.process_table import open_process_table
-from sortie.transports.remote.protocol import LaunchOutput, numbers_in
-from sortie.transports.remote.questions import clearing_body, namespaces_body, script_body
-from sortie.transports.remote.reaper import sweep
+from sortie.transports.remote.protocol import LaunchOutput
+from sortie.transports.remote.questions import script_body
+from sortie.transports.remote.run_endings import RunEndings, under_way
 from sortie.transports.remote.scripts import SHELL
 from sortie.transports.remote.shell import Question, Shell
 from sortie.transports.remote.shell_link import ShellLink
 from sortie.transports.remote.supervised_process import Links
 from sortie.transports.remote.supervised_programs import SupervisedPrograms
 from sortie.transports.remote.supervisor_scripts import KEPT
-from sortie.transports.remote.unconfirmed_runs import Remains, UnconfirmedRuns
+from sortie.transports.remote.unconfirmed_runs import UnconfirmedRuns
 
 Delivery = Literal["stdin", "inline"]
 
@@ -60,19 +55,6 @@ _MOST_TRIES = 3  # to make a namespace where one could be made before
 def new_nonce() -> str:
     """Return a text that was never used before."""
     return f"sortie-{secrets.token_hex(16)}"
-
-
-_UNDER_WAY: set[int] = set()
-"""The marks of all launches of this daemon, on whatever host; no two are the same."""
-
-
-@asynccontextmanager
-async def _under_way(marker: int) -> AsyncIterator[None]:
-    _UNDER_WAY.add(marker)
-    try:
-        yield
-    finally:
-        _UNDER_WAY.discard(marker)
 
 
 class ShellTransport:
@@ -112,6 +94,7 @@ class ShellTransport:
         self._unconfirmed = UnconfirmedRuns()
         self.files = RemoteFiles(self._shell)
         self._hurry = trio.Event()
+        self._endings = RunEndings(self._shell, self.files, self._unconfirmed, self._hurry)
         links = links or Links(new_nonce=new_nonce)
         self._supervised = SupervisedPrograms(
             self._shell, self._hurry, links, self._bounds.reattach, kept
@@ -202,7 +185,7 @@ class ShellTransport:
             namespaces=namespaces,
             variables=self._variables,
         )
-        async with _under_way(launch.marker), AsyncExitStack() as stack:
+        async with under_way(launch.marker), AsyncExitStack() as stack:
             process = await self._prepared(launch, stack)
             async with self._left(launch.cookie, process):
                 await process.start(self._bounds)
@@ -250,76 +233,15 @@ class ShellTransport:
         Raises HostError where the host cannot be reached, and TransportError where it has no
         /proc to look at.
         """
-        known = {run_id: self._unconfirmed.remains_of(run_id) for run_id in run_ids}
-        ended = await self._end_namespaces(
-            [one for remains in known.values() for one in remains or ()], grace
-        )
-        searched = [run_id for run_id in run_ids if known[run_id] is None]
-        if searched or roots:
-            async with open_process_table(self._shell) as table:
-                ended += await sweep(
-                    self._host, table, searched, roots or {}, grace=grace, hurry=self._hurry
-                )
+        ended = await self._endings.sweep(run_ids, roots or {}, grace=grace)
         if run_ids and self._supervised.wanted:
             await self._supervised.end(run_ids)
         self._unconfirmed.discard(run_ids)
         return ended
 
-    async def _end_namespaces(self, remains: Sequence[Remains], grace: float) -> int:
-        """End what is left of programs with namespaces; return how many processes it were, as far
-        as they can be told. Raises ProcessesLeft."""
-        if not remains:
-            return 0
-        found, left = await self._end(
-            "end what is left in PID namespaces", partial(namespaces_body, remains), grace
-        )
-        if left:
-            raise ProcessesLeft(
-                f"could not end the PID namespaces of earlier runs on host {self._host}: these are"
-                f" still there after SIGKILL: {', '.join(map(str, left))}; look at them with ps"
-                " there",
-                pids=frozenset(left),
-            )
-        return len(found)
-
     async def clear(self, path: str, *, grace: float) -> int:
-        """End what runs that are over left living in a directory of the host; see the port.
-
-        Known are they by the mark that each launch hands on, where the host's shell can set it.
-        On a host without /proc nobody can be seen, and a run begins all the same.
-        """
-        ended: set[int] = set()
-        pids = await self.files.occupied(path) or {}
-        for marker in {mark for mark in pids.values() if self._is_over(mark)}:
-            body = partial(clearing_body, marker)
-            found, left = await self._end("end what an earlier run left", body, grace)
-            ended |= found - left
-        if ended:
-            pids = await self.files.occupied(path) or {}
-        if pids:
-            raise ProcessesLeft(
-                f"somebody lives in {path} on host {self._host}: processes"
-                f" {', '.join(str(pid) for pid in sorted(pids))}; no run begins beside them:"
-                " end them, or have them leave that directory",
-                pids=frozenset(pids),
-                ended=len(ended),
-            )
-        return len(ended)
-
-    def _is_over(self, mark: int | None) -> TypeGuard[int]:
-        """Tell whether a limit is the mark of a launch, and of none that is under way."""
-        return RemoteLaunch.is_marker(mark) and mark not in _UNDER_WAY
-
-    async def _end(
-        self, attempt: str, body: Callable[[float], list[bytes]], grace: float
-    ) -> tuple[set[int], set[int]]:
-        """Ask a question that ends processes; return the pids that were there, and those that
-        stay."""
-        grace = 0.0 if self._hurry.is_set() else grace
-        bound = grace + KILL_BOUND + FINISH_BOUND
-        answer = await self._shell.ask(Question(attempt=attempt, body=body(grace), bound=bound))
-        before, _, after = answer.said.partition("|")
-        return set(numbers_in(before)), set(numbers_in(after))
+        """End what runs that are over left living in a directory of the host; see the port."""
+        return await self._endings.clear(path, grace=grace)
 
     async def occupied(self, path: str) -> list[int]:
         """Return the pids of the host's processes that live in a directory; see the port.
