@@ -66,6 +66,7 @@ async def test_a_run_has_a_container_and_leaves_none(
         began = await daemon.line("container.started", within=SLOW, issue="A")
         await daemon.line("run.finished", within=SLOW, issue="A", status="succeeded")
         left = await containers_of(began["container"], engine)
+        assert await daemon.exit_code() == 0
     told = await place.sortie("logs", "A")
     (row,) = json.loads((await place.sortie("history", "--format", "json")).out)
     explained = await place.sortie("explain", "A")
@@ -112,6 +113,7 @@ async def test_the_base_of_the_repository_names_the_image(
         began = await daemon.line("container.started", within=SLOW, issue="A")
         verified = await daemon.line("command.verified", within=SLOW, issue="A")
         await daemon.line("run.finished", within=SLOW, issue="A", status="succeeded")
+        assert await daemon.exit_code() == 0
 
     assert told["ignored"] == ["mounts", "runArgs"]
     assert began["image"] == IMAGE
@@ -157,6 +159,7 @@ async def test_a_killed_daemon_leaves_no_container(place: Place, start: Start, e
     async with start("--exit-when-idle", **engine_environ(engine)) as daemon:
         began = await daemon.line("container.started", within=SLOW, issue="A")
         await daemon.line("run.finished", within=SLOW, issue="A", status="succeeded")
+        assert await daemon.exit_code() == 0
 
     assert began["container"] != former
     assert await containers_of(began["container"], engine) == []
