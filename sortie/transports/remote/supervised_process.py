@@ -235,7 +235,7 @@ class SupervisedProcess(RemoteProgram):
             raise HostError(
                 HostTrouble.UNREACHABLE,
                 f"the output of process {self.identity.pid} could not be kept on host {self._host};"
-                " look at the space in TMPDIR there",
+                " look at the space in TMPDIR there, and at what is killed there",
             )
         if exit_ is None or self._lost is not None:
             raise self._lost or self._dropped(

@@ -316,6 +316,22 @@ async def test_another_link_brings_what_nobody_sends_any_more(host: Host, who: s
     await program.cleared()
 
 
+@pytest.mark.parametrize("who", ["spool1", "spool2"])
+async def test_an_exit_is_told_behind_that_output_was_not_kept(host: Host, who: str) -> None:
+    """A program ends where nobody takes what it writes: that is no failure of its own."""
+    program = Program(host, "sh", "-c", "read x; exit 3", stdin=Stdin.PIPE)
+    async with trio.open_nursery() as nursery:
+        await program.start(nursery)
+        os.kill(noted(host, who), signal.SIGKILL)
+        assert program.link is not None
+        await program.link.write(program.supervision.send(b"x\n"))
+        await program.finish()
+
+    told = [message.partition(" ")[0] for message in program.said_everywhere()]
+    assert "unkept" in told[: told.index("exit")]
+    await program.cleared()
+
+
 async def test_what_a_removal_left_goes_with_the_next_program(host: Host) -> None:
     """Whoever was killed while files were removed; and files of somebody alive stay."""
     living = Program(host, "cat", stdin=Stdin.PIPE)

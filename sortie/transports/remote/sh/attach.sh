@@ -140,5 +140,5 @@ say_news() {
   ! published fed || [ "$value" -le "$fed" ] || { fed=$value; say fed "$fed"; }
   [ -n "$broken" ] || [ ! -e "$place/broken" ] || { broken=yes; say fed broken; }
   [ -n "$exit" ] || read -r exit <"$place/exit"
-  [ -z "$exit" ] || [ "$exit" = told ] || { say exit "$exit"; exit=told; }
+  [ -z "$exit" ] || [ "$exit" = told ] || { [ ! -e "$place/unkept" ] || say unkept; say exit "$exit"; exit=told; }
 }

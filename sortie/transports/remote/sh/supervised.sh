@@ -16,7 +16,12 @@ say started "$marker"
 echo up >&9
 let_go
 wait "$P"
-echo $? >"$place/exit"
+status=$?
+# Who keeps a stream was killed, and with it what the program wrote; it may have ended of that.
+for n in 1 2; do
+  is_noted "$place/spool$n" || [ -e "$place/end$n" ] || : >"$place/unkept"
+done
+echo "$status" >"$place/exit"
 wake want1 bell1
 tell lease '- exited'
 IFS=' ' read -r watchdog born <"$place/watchdog"
