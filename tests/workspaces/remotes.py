@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import subprocess
+import tempfile
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -32,12 +35,30 @@ def git(place: Path | str, *words: str, ok: bool = True) -> str:
 
 
 def make_remote(place: Path, files: dict[str, str] | None = None) -> Path:
-    """Make a bare repository with one commit on ``main``."""
+    """Make a bare repository with one commit on ``main``, and a clone of it beside it.
+
+    Both are copies of what was made once, since git has twenty processes for it.
+    """
+    content = files or {"README": "hello\n", "src/a.py": "a = 1\n"}
+    made = _made_once(tuple(content.items()))
     bare, tree = place / "remote.git", place / "seed"
     place.mkdir(parents=True, exist_ok=True)
+    shutil.copytree(made / "remote.git", bare)
+    shutil.copytree(made / "seed", tree)
+    config = tree / ".git" / "config"
+    config.write_text(config.read_text().replace(str(made / "remote.git"), str(bare)))
+    git(tree, "update-index", "-q", "--refresh")
+    return bare
+
+
+@cache
+def _made_once(files: tuple[tuple[str, str], ...]) -> Path:
+    place = Path(tempfile.mkdtemp(prefix="sortie-remote-"))
+    atexit.register(shutil.rmtree, place, ignore_errors=True)
+    bare, tree = place / "remote.git", place / "seed"
     git(place, "init", "-q", "--bare", "remote.git")
     git(place, "clone", "-q", str(bare), "seed")
-    for name, text in (files or {"README": "hello\n", "src/a.py": "a = 1\n"}).items():
+    for name, text in files:
         (tree / name).parent.mkdir(parents=True, exist_ok=True)
         (tree / name).write_text(text)
     git(tree, "add", "-A")
@@ -46,7 +67,7 @@ def make_remote(place: Path, files: dict[str, str] | None = None) -> Path:
     git(bare, "symbolic-ref", "HEAD", "refs/heads/main")
     for name in ("gc.auto", "receive.autogc", "maintenance.auto"):
         git(bare, "config", name, "0")
-    return bare
+    return place
 
 
 def commit(tree: Path | str, name: str, text: str, message: str = "Work") -> str:
