@@ -213,14 +213,14 @@ async def test_it_leaves_when_all_are_idle(several: Several) -> None:
 
 
 BUG = """
-from sortie.scheduler import core
+from sortie.scheduler import polls
 
-def with_a_bug(state, issues, note=core.note_candidates):
+def with_a_bug(state, issues, note=polls.note_candidates):
     if any(issue.identifier == "CRASH" for issue in issues):
         raise RuntimeError("a bug")
     note(state, issues)
 
-core.note_candidates = with_a_bug
+polls.note_candidates = with_a_bug
 """
 """What Python imports at its start, so that one issue makes its scheduler crash."""
 
