@@ -30,7 +30,7 @@ POD_RIGHTS = (
     *(("leases", verb) for verb in ("create", "get", "update")),
 )
 CLAIM_RIGHTS = tuple(
-    ("persistentvolumeclaims", verb) for verb in ("create", "list", "patch", "delete")
+    ("persistentvolumeclaims", verb) for verb in ("create", "get", "list", "patch", "delete")
 )
 _REMEDY = (
     "give the daemon's account the Role of deploy/kubernetes/agents/pods.yaml in that namespace"

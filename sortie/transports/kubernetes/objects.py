@@ -115,18 +115,14 @@ class ApiObjects:
             raise self.error(attempt, str(exc)) from exc
         return True
 
-    async def end_pod(self, pod: Json, version: str | None = None) -> bool:
-        """Delete a pod, unless it was changed after ``version``, and wait until it has gone.
-
-        Returns whether it has. Raises HostError where it does not go.
-        """
+    async def end_pod(self, pod: Json) -> None:
+        """Delete a pod, and wait until it has gone. Raises HostError where it does not go."""
         name, uid = pod["metadata"]["name"], pod["metadata"]["uid"]
         with trio.move_on_after(END_BOUND):
-            if not await self.delete(PODS, name, uid, version) and version is not None:
-                return False
+            await self.delete(PODS, name, uid)
             while (now := await self.get(PODS, name)) is not None and now["metadata"]["uid"] == uid:
                 await self.next_change(name, now["metadata"]["resourceVersion"])
-            return True
+            return
         node = (pod.get("spec") or {}).get("nodeName") or "no node"
         raise HostError(
             HostTrouble.OCCUPIED,

@@ -19,7 +19,7 @@ from msgspec import Struct
 from sortie.config.kubernetes import KubernetesSettings
 from sortie.model import HostError
 from sortie.transports.kubernetes import manifests
-from sortie.transports.kubernetes.manifests import DAEMON, INSTANCE, WARM
+from sortie.transports.kubernetes.manifests import DAEMON, INSTANCE, ISSUE, WARM
 from sortie.transports.kubernetes.objects import CLAIMS, PODS, ApiObjects, Json, label
 from sortie.transports.kubernetes.standing import PodState, standing_of
 
@@ -63,6 +63,7 @@ class WarmPods:
         self._root = ""
         self._begin: Callable[[], Awaitable[object]] | None = None
         self._began = False
+        self._made_claims = False
         self._news = trio.Event()
         self._issues_waiting = 0
 
@@ -105,6 +106,10 @@ class WarmPods:
         if self._began:
             for pod in await self._warm():
                 await self._drop(pod)
+        if self._made_claims:  # some may be left of pods that are going
+            labels = {INSTANCE: self._instance, DAEMON: self._token, WARM: None}
+            for claim in await self._objects.listed(CLAIMS, labels):
+                await self._objects.delete(CLAIMS, claim["metadata"]["name"])
 
     async def take(self, key: str, pods: KubernetesSettings, root: str) -> bool:
         """Give a pod to a workspace, where there is one that was made with these settings."""
@@ -119,7 +124,10 @@ class WarmPods:
                 metadata = pod["metadata"]
                 name, version = metadata["name"], metadata["resourceVersion"]
                 changes = manifests.taken(key)
-                if await self._objects.change_metadata(PODS, name, changes, version) is not None:
+                taken = await self._objects.change_metadata(PODS, name, changes, version)
+                if taken is None:  # a request whose answer was lost is made again, and refused
+                    taken = await self._objects.get(PODS, name)
+                if taken is not None and label(taken, ISSUE) == manifests.issue_label(key):
                     self._look_now()
                     return True
             if not candidates:
@@ -130,8 +138,8 @@ class WarmPods:
         """End a pod that no issue has taken, for another that finds no room; return whether there
         was one."""
         for pod in reversed(await self._warm() if self._wanted else []):
-            version = pod["metadata"]["resourceVersion"]
-            if await self._objects.end_pod(pod, version):
+            if await self._delete(pod):
+                await self._objects.end_pod(pod)
                 await self._drop_claim(pod)
                 return True
         return False
@@ -183,9 +191,11 @@ class WarmPods:
             is_made = False
             try:
                 if pods.volume.kind == "claim":
+                    self._made_claims = True
                     claim = manifests.warm_claim(pods, root, name, self._token)
                     await self._objects.create(CLAIMS, claim)
-                is_made = await self._objects.create(PODS, pod)
+                await self._objects.create(PODS, pod)
+                is_made = True
                 made.append(pod)
             finally:
                 if not is_made:
@@ -197,16 +207,28 @@ class WarmPods:
     async def _drop(self, pod: Json) -> None:
         """Delete a pod that was not taken, and its claim, which the cluster keeps until the pod has
         gone."""
-        metadata = pod["metadata"]
-        if await self._objects.delete(
-            PODS, metadata["name"], metadata["uid"], metadata["resourceVersion"]
-        ):
+        if await self._delete(pod):
             await self._drop_claim(pod)
 
+    async def _delete(self, pod: Json) -> bool:
+        """Delete a pod that was not taken; return whether it goes."""
+        metadata = pod["metadata"]
+        name, version = metadata["name"], metadata["resourceVersion"]
+        if await self._objects.delete(PODS, name, metadata["uid"], version):
+            return True
+        # A request whose answer was lost is made again, and the version is an old one then.
+        now = await self._objects.get(PODS, name)
+        return now is None or (
+            bool(label(now, WARM)) and standing_of(now).state is PodState.LEAVING
+        )
+
     async def _drop_claim(self, pod: Json) -> None:
-        claim = manifests.claim_of(pod)
-        if claim is not None:
-            await self._objects.delete(CLAIMS, claim)
+        """Delete the claim of a pod, unless it is an issue's."""
+        name = manifests.claim_of(pod)
+        claim = None if name is None else await self._objects.get(CLAIMS, name)
+        if name is not None and claim is not None and label(claim, WARM):
+            version = claim["metadata"]["resourceVersion"]
+            await self._objects.delete(CLAIMS, name, version=version)
 
     async def _warm(self) -> list[Json]:
         """Return the pods of this life that no issue has taken, those that run first."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -12,6 +13,7 @@ from sortie.config.kubernetes import KubernetesSettings
 from sortie.model import HostError, HostTrouble
 from sortie.transports.kubernetes import manifests
 from sortie.transports.kubernetes.manifests import issue_label
+from sortie.transports.kubernetes.objects import ApiObjects
 from sortie.transports.kubernetes.transport import KubernetesTransport
 from sortie.transports.kubernetes.warm_pods import WarmPods, WarmState
 from sortie.workspaces import Workspaces
@@ -185,6 +187,36 @@ async def test_nothing_waits_any_more_when_the_daemon_has_ended(
     async with pods_of(api, tmp_path, root, warm=2):
         await until(lambda: len(running(api)) == 2)
     await until(lambda: warm(api) == [] and warm(api, DATA) == [])
+
+
+async def test_answers_that_are_lost_leave_nothing(
+    api: Api, tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A request is made again then, and refused, as its version is an old one by its own effect."""
+    delete, change = ApiObjects.delete, ApiObjects.change_metadata
+
+    async def lost_deletion(objects: ApiObjects, kind: str, *given: Any, **named: Any) -> bool:
+        return await delete(objects, kind, *given, **named) and kind != "pods"
+
+    async def lost_change(
+        objects: ApiObjects, kind: str, name: str, changes: Json, version: str | None = None
+    ) -> Json | None:
+        changed = await change(objects, kind, name, changes, version)
+        return changed if version is None else None
+
+    async with pods_of(api, tmp_path, root, warm=2) as transport:
+        await until(lambda: len(running(api)) == 2)
+        monkeypatch.setattr(ApiObjects, "delete", lost_deletion)
+        monkeypatch.setattr(ApiObjects, "change_metadata", lost_change)
+        with trio.fail_after(LIMIT):
+            await _make(transport, "T-1")
+            taken = len(of_issue(api, "T-1"))
+            await until(lambda: len(running(api)) == 2)
+            gave_up = await transport.keeper._warm.give_up()
+    await until(lambda: warm(api) == [] and warm(api, DATA) == [])
+
+    assert (taken, gave_up) == (1, True)
+    assert len(of_issue(api, "T-1", DATA)) == 1
 
 
 async def test_what_a_killed_daemon_left_ends_with_the_next_life(
