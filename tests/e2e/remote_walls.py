@@ -114,8 +114,8 @@ async def pods(place: Place) -> AsyncIterator[Wall]:
 
         async def left() -> list[str]:
             kinds = ("pods", "persistentvolumeclaims")
-            made = [name for kind, _, name in api.objects.found if kind in kinds]
-            return [*made, *supervisors.left()]
+            # What keeps streams in a pod goes with it; the stand-in's pods leave files of these.
+            return [name for kind, _, name in api.objects.found if kind in kinds]
 
         yield Wall(
             blocks={
