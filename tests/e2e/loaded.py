@@ -8,6 +8,8 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
+import weakref
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -71,15 +73,18 @@ class ForkedSortie:
     """A program that a ``LoadedSortie`` became, as much as needed like a ``trio.Process``."""
 
     def __init__(self, told: int) -> None:
-        self._told = told
+        self._told = told  # open for as long as anybody may wait for it
+        weakref.finalize(self, os.close, told)
         self._said = b""
         self._one_waits = trio.Lock()
+        self._reading = threading.RLock()  # a thread may kill it, and wait, while others do
         self._line(1)
         self.pid = int(self._said.split()[0])
 
     def _line(self, number: int) -> None:
-        while self._said.count(b"\n") < number:
-            self._take(os.read(self._told, 64))
+        with self._reading:
+            while self._said.count(b"\n") < number:
+                self._take(os.read(self._told, 64))
 
     def _take(self, said: bytes) -> None:
         assert said, "the process that has loaded sortie is gone"
@@ -88,17 +93,15 @@ class ForkedSortie:
     @property
     def returncode(self) -> int | None:
         """The exit status once it has ended, negative for a signal."""
-        if self._told >= 0 and self._said.count(b"\n") < 2:
-            os.set_blocking(self._told, False)
-            with suppress(BlockingIOError):
-                self._take(os.read(self._told, 64))
-            os.set_blocking(self._told, True)
-        if self._said.count(b"\n") < 2:
-            return None
-        if self._told >= 0:
-            os.close(self._told)
-            self._told = -1
-        return int(self._said.split()[1])
+        with self._reading:
+            if self._said.count(b"\n") < 2:
+                os.set_blocking(self._told, False)
+                with suppress(BlockingIOError):
+                    self._take(os.read(self._told, 64))
+                os.set_blocking(self._told, True)
+            if self._said.count(b"\n") < 2:
+                return None
+            return int(self._said.split()[1])
 
     async def wait(self) -> int:
         """Wait for its end."""
@@ -109,8 +112,7 @@ class ForkedSortie:
 
     def wait_here(self) -> int:
         """Wait for its end, and let nothing else happen meanwhile."""
-        if self._told >= 0:
-            self._line(2)
+        self._line(2)
         code = self.returncode
         assert code is not None
         return code

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 
@@ -58,6 +58,24 @@ class Supervisors:
     def left(self) -> list[str]:
         """Return what is left of them."""
         return [f"files of a supervisor: {name}" for name in os.listdir(self.directory)]
+
+    def alive(self) -> list[str]:
+        """Return who of them lives."""
+        notes = [n for n in self.directory.glob("sortie-run.*/**/*") if n.is_file()]
+        words = [(note, note.read_text(errors="replace").split()) for note in notes]
+        return [
+            f"{note.name} of a supervisor: {found[0]}"
+            for note, found in words
+            if len(found) == 2 and found[0].isdigit() and _lives(int(found[0]), found[1])
+        ]
+
+
+def _lives(pid: int, born: str) -> bool:
+    """Tell whether a process of that number lives that began at that tick."""
+    with suppress(OSError):
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return state[0] not in "ZX" and state[19] == born
+    return False
 
 
 @asynccontextmanager
@@ -114,8 +132,9 @@ async def pods(place: Place) -> AsyncIterator[Wall]:
 
         async def left() -> list[str]:
             kinds = ("pods", "persistentvolumeclaims")
-            # What keeps streams in a pod goes with it; the stand-in's pods leave files of these.
-            return [name for kind, _, name in api.objects.found if kind in kinds]
+            made = [name for kind, _, name in api.objects.found if kind in kinds]
+            # Its files would go with a pod, which has a /tmp of its own; here they stay.
+            return [*made, *supervisors.alive()]
 
         yield Wall(
             blocks={

@@ -240,7 +240,8 @@ async def rested_by_explain(place: Place, daemon: Daemon) -> str:
     with trio.fail_after(PATIENCE):
         while True:
             why = await explained(place, "FIRST")
-            closed = [gate["reason"] for gate in why["gates"] if not gate["open"]]
+            # Before the next poll the issue is not known to be active again.
+            closed = [gate["reason"] for gate in why.get("gates", ()) if not gate["open"]]
             if closed and "no host is free" in closed[0]:
                 return str(closed[0])
 

@@ -51,6 +51,8 @@ class Kubelet:
     mounts: set[str] = field(default_factory=set)
     roots: dict[str, list[psutil.Process]] = field(default_factory=dict)
     scopes: dict[str, set[trio.CancelScope]] = field(default_factory=dict)
+    hostnames: dict[str, str] = field(default_factory=dict)
+    """The HOSTNAME of pods that have run, which tells what has left the tree of its start."""
 
     async def run(self, namespace: str, name: str) -> None:
         """Bring a pod to life, unless something is in the way."""
@@ -131,6 +133,7 @@ class Kubelet:
             await self._kill(uid)
 
     async def _kill(self, uid: str) -> None:
+        """End all that runs in a pod, as its node does, also what has left its parents."""
         for process in self.roots.pop(uid, ()):
             tree = [process]
             with suppress(psutil.NoSuchProcess):
@@ -138,6 +141,12 @@ class Kubelet:
             for one in tree:
                 with suppress(psutil.NoSuchProcess, ProcessLookupError):
                     one.kill()
+        hostname = self.hostnames.pop(uid, None)
+        while hostname is not None and (left := _with_hostname(hostname)):
+            for one in left:
+                with suppress(psutil.NoSuchProcess, ProcessLookupError):
+                    one.kill()
+            await trio.sleep(0.01)
         for scope in self.scopes.pop(uid, set()):
             scope.cancel()
         await trio.lowlevel.checkpoint()
@@ -173,10 +182,22 @@ class Kubelet:
 
     def _set(self, pod: Json, *, phase: str, container: Any = None, conditions: Any = ()) -> None:
         status: Json = {"phase": phase, "conditions": list(conditions)}
+        if phase == "Running":
+            self.hostnames[pod["metadata"]["uid"]] = pod["metadata"]["name"]
         if container is not None:
             status["containerStatuses"] = [_container_status(pod, container)]
         pod["status"] = status
         self.objects.change("pods", pod["metadata"]["namespace"], pod)
+
+
+def _with_hostname(hostname: str) -> list[psutil.Process]:
+    """Return the processes that live and have a pod's HOSTNAME."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError):
+            if process.environ().get("HOSTNAME") == hostname:
+                found.append(process)
+    return found
 
 
 def _claims(pod: Json) -> list[str]:

@@ -1,5 +1,5 @@
 """What tests of real agents behind a daemon share with those of whole daemons."""
 
-from tests.e2e.conftest import fleet, place, start
+from tests.e2e.conftest import fleet, loaded, place, start
 
-__all__ = ["fleet", "place", "start"]
+__all__ = ["fleet", "loaded", "place", "start"]

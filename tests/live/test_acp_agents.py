@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from tests.e2e.conftest import Start, fleet, place, start
+from tests.e2e.conftest import Start, fleet, loaded, place, start
 from tests.e2e.place import Json, Place
 from tests.e2e.remote import Fleet
 from tests.live.acp_agents import ASKING, KEY, PROGRAMS, Program
@@ -24,7 +24,7 @@ from tests.live.model_answers import Answer
 from tests.live.model_server import ModelServer, Script, model_server
 from tests.transports.ssh.sshd import requires_sshd
 
-__all__ = ["fleet", "place", "start"]
+__all__ = ["fleet", "loaded", "place", "start"]
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(900)]
 
