@@ -30,6 +30,7 @@ LOOK_AGAIN = 5.0
 """Seconds until the next look where some do not run yet, or one could not be made."""
 
 _DROP_BOUND = 5.0  # seconds
+_MAKE_BOUND = 10.0
 _TRIES = 3  # times that candidates are listed, each of which others have changed meanwhile
 
 
@@ -103,9 +104,12 @@ class WarmPods:
 
     async def end(self) -> None:
         """End all that no issue has taken, without waiting until it has gone."""
-        if self._began:
-            for pod in await self._warm():
+        for _ in range(_TRIES if self._began else 0):
+            pods = await self._warm()
+            for pod in pods:
                 await self._drop(pod)
+            if not pods:
+                break  # else one may have begun to run meanwhile, so that its version is another
         if self._made_claims:  # some may be left of pods that are going
             labels = {INSTANCE: self._instance, DAEMON: self._token, WARM: None}
             for claim in await self._objects.listed(CLAIMS, labels):
@@ -190,13 +194,20 @@ class WarmPods:
             pod = manifests.warm_pod(pods, root, name, self._token)
             is_made = False
             try:
-                if pods.volume.kind == "claim":
-                    self._made_claims = True
-                    claim = manifests.warm_claim(pods, root, name, self._token)
-                    await self._objects.create(CLAIMS, claim)
-                await self._objects.create(PODS, pod)
-                is_made = True
-                made.append(pod)
+                # A request that is broken off may still be carried out, after the look at what is
+                # there to be ended.
+                with trio.move_on_after(_MAKE_BOUND) as bound:
+                    bound.shield = True
+                    if pods.volume.kind == "claim":
+                        self._made_claims = True
+                        claim = manifests.warm_claim(pods, root, name, self._token)
+                        await self._objects.create(CLAIMS, claim)
+                    await self._objects.create(PODS, pod)
+                    is_made = True
+                    made.append(pod)
+                if not is_made:
+                    reason = f"the API server did not answer in {_MAKE_BOUND:g} s"
+                    raise self._objects.error("make a warm pod", reason)
             finally:
                 if not is_made:
                     with trio.move_on_after(_DROP_BOUND) as bound:

@@ -189,6 +189,32 @@ async def test_nothing_waits_any_more_when_the_daemon_has_ended(
     await until(lambda: warm(api) == [] and warm(api, DATA) == [])
 
 
+async def test_a_pod_that_is_being_made_when_the_daemon_ends_does_not_stay(
+    api: Api, tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server carries out also a request that is broken off, and may be late with it."""
+    create, asked, made = ApiObjects.create, trio.Event(), list[bool]()
+
+    async def late(objects: ApiObjects, kind: str, body: Json) -> bool:
+        done = trio.Event()
+
+        async def carry_out() -> None:
+            await trio.sleep(0.3)
+            made.append(await create(objects, kind, body))
+            done.set()
+
+        trio.lowlevel.spawn_system_task(carry_out)
+        asked.set()
+        await done.wait()
+        return made[-1]
+
+    monkeypatch.setattr(ApiObjects, "create", late)
+    async with pods_of(api, tmp_path, root, warm=1):
+        await asked.wait()
+    assert made == [True, True]
+    await until(lambda: warm(api) == [] and warm(api, DATA) == [])
+
+
 async def test_answers_that_are_lost_leave_nothing(
     api: Api, tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
