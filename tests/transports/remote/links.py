@@ -79,8 +79,11 @@ class Link:
                         sink(stream, before)
                         await self.write(self._supervision.take(stream, before))
                     if message is not None:
-                        self.messages.append(message)
-                        await self.write(self._supervision.hear(message))
+                        try:
+                            # Before others know of it: what they write comes behind the answer.
+                            await self.write(self._supervision.hear(message))
+                        finally:
+                            self.messages.append(message)
                 if len(carried) < len(chunk):
                     self.cut()
                     return
