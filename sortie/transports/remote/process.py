@@ -166,12 +166,7 @@ class RemoteProgram:
         self._note(f"{HERE} {self._script.here}")
         if self._root is None:
             raise nonsense(self._host)
-        self._may_have_started = True
-        if self._launch.stdin:
-            self._channel.write(GO)
-            await self._expect("send", bounds.start)
-            await self._send(self._launch.stdin, bounds.start)
-            await self._expect("stored", bounds.start)
+        await self._send_stdin(bounds)
         # What comes after the last GO is the watchdog's.
         self._channel.beat(bounds.beat, GO)
         if self._launch.namespaces is not None:
@@ -183,6 +178,15 @@ class RemoteProgram:
             self._stdin = await self._stack.enter_async_context(opening)
         await self._expect("started", bounds.start)
         self._has_started = True
+
+    async def _send_stdin(self, bounds: Bounds) -> None:
+        """Send what the program is to read, if anything, which is stored before it starts."""
+        self._may_have_started = True
+        if self._launch.stdin:
+            self._channel.write(GO)
+            await self._expect("send", bounds.start)
+            await self._send(self._launch.stdin, bounds.start)
+            await self._expect("stored", bounds.start)
 
     async def leave(self) -> None:
         """End what may have been started; takes the grace time and some seconds at most."""

@@ -78,12 +78,7 @@ class SupervisedProcess(RemoteProgram):
         await self._expect(HERE, bounds.start)
         if self._root is None:
             raise nonsense(self._host)
-        self._may_have_started = True
-        if self._launch.stdin:
-            self._channel.write(GO)
-            await self._expect("send", bounds.start)
-            await self._send(self._launch.stdin, bounds.start)
-            await self._expect("stored", bounds.start)
+        await self._send_stdin(bounds)
         self._channel.write(GO)
         if self._launch.namespaces is not None:
             await self._expect("namespace", bounds.start)

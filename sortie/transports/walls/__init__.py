@@ -135,4 +135,4 @@ class AbsentSandbox(SandboxedTransport):
 
     @property
     def _sentence(self) -> str:
-        return f"{self._wanted} cannot be had on host {self.host}"
+        return f"{self._wanted} cannot be had on host {self.host}; see docs/sandbox.md for what can"
