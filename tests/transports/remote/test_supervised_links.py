@@ -319,9 +319,11 @@ async def test_another_link_brings_what_nobody_sends_any_more(host: Host, who: s
 @pytest.mark.parametrize("who", ["spool1", "spool2"])
 async def test_an_exit_is_told_behind_that_output_was_not_kept(host: Host, who: str) -> None:
     """A program ends where nobody takes what it writes: that is no failure of its own."""
-    program = Program(host, "sh", "-c", "read x; exit 3", stdin=Stdin.PIPE)
+    program = Program(host, "sh", "-c", "echo out; echo err >&2; read x; exit 3", stdin=Stdin.PIPE)
     async with trio.open_nursery() as nursery:
         await program.start(nursery)
+        # A program that has not begun waits for who reads its streams.
+        await come(lambda: program.output[1] and program.output[2])
         os.kill(noted(host, who), signal.SIGKILL)
         assert program.link is not None
         await program.link.write(program.supervision.send(b"x\n"))

@@ -70,7 +70,16 @@ foreign() {
     [ -n "$pid" ] && start_of "$pid" && [ "$start" = "$born" ]
   fi
 }
-nested() { no "$PWD lies $1 $2, the workspace root of another daemon (${by:-it does not say which}); give each daemon a root outside the other's, with workspace.root"; }
+# A root that is refused is free before that is said: the other daemon may ask for it at once.
+let_go() {
+  trap - EXIT
+  exec 8<&- 9>&-
+  command -v flock >/dev/null || rm -rf "$lock.d"
+}
+nested() {
+  let_go
+  no "$PWD lies $1 $2, the workspace root of another daemon (${by:-it does not say which}); give each daemon a root outside the other's, with workspace.root"
+}
 above=$PWD
 while [ -n "$above" ]; do
   above=${above%/*}
