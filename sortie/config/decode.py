@@ -7,8 +7,9 @@ from hashlib import sha256
 from typing import Annotated, Any
 
 from msgspec import Struct
-from pydantic import BaseModel, SecretStr, ValidationError
+from pydantic import BaseModel, SecretStr
 
+from sortie.config.adapter_blocks import adapter_blocks, chosen_schema
 from sortie.config.block import Block
 from sortie.config.blocks import decode_block
 from sortie.config.context import DecodeContext
@@ -22,13 +23,7 @@ from sortie.config.report import Finding, Report
 from sortie.config.review_findings import review_findings
 from sortie.config.rule_findings import rules_findings
 from sortie.config.schemas import BlockSchema, Schemas
-from sortie.config.settings import (
-    AgentSettings,
-    DaysKept,
-    Isolation,
-    Settings,
-    WorkspaceSettings,
-)
+from sortie.config.settings import AgentSettings, DaysKept, Isolation, Settings, WorkspaceSettings
 from sortie.config.token_rates import TokenRate
 from sortie.config.values import HostPathText, PathText, choice, whole
 from sortie.documents import Node
@@ -140,8 +135,8 @@ def _top_level_keys(schemas: Schemas) -> set[str]:
 def _decoded(report: Report, schemas: Schemas, context: DecodeContext) -> Settings | None:
     _warn_of_unknown_keys(report, schemas)
     drop_useless_limits(report)
-    tracker = _chosen(report, schemas, "tracker", None)
-    agent = _chosen(report, schemas, "agent", AgentSettings.model_fields["kind"].default)
+    tracker = chosen_schema(report, schemas, "tracker", None)
+    agent = chosen_schema(report, schemas, "agent", AgentSettings.model_fields["kind"].default)
     as_written = report.document
     parts: dict[str, Any] = {
         name: decode_block((name,), model, context, report)
@@ -150,9 +145,9 @@ def _decoded(report: Report, schemas: Schemas, context: DecodeContext) -> Settin
     }
     parts |= {name: None for name in _OPTIONAL if name not in parts}
     rates = _token_rates(report, context)
-    blocks = dict(_blocks(report, schemas.trackers, tracker, context))
+    blocks = dict(adapter_blocks(report, schemas.trackers, tracker, context))
     secrets = {*_SECRETS, *report.secret_variables}
-    blocks |= _blocks(report, schemas.agents, agent, context)
+    blocks |= adapter_blocks(report, schemas.agents, agent, context)
     top_level = _top_level(report, context)
     workspace, remote_root = _workspace(report, as_written, parts["workspace"], context)
     for finding in all_findings(parts, (tracker, agent), blocks, secrets):
@@ -213,60 +208,6 @@ def _warn_of_unknown_keys(report: Report, schemas: Schemas) -> None:
                 report.error(at_key, (key,), f'unknown key; did you mean "{meant}"?')
             else:
                 report.warning(at_key, (key,), f"unknown key, ignored; {nearest(key, known)}")
-
-
-def _chosen(
-    report: Report, schemas: Schemas, section: str, default: str | None
-) -> BlockSchema | None:
-    """Return the schema of the chosen adapter; a kind that is none is reported and replaced."""
-    known = schemas.agents if section == "agent" else schemas.trackers
-    block, path = report.document.at((section,)), (section, "kind")
-    if block is not None and not isinstance(block.value, Mapping):
-        return None
-    node = report.document.at(path) or Node(value=default, origin=report.nearest(path).where)
-    if isinstance(node.value, str) and node.value in known:
-        return known[node.value]
-    broken = schemas.broken.get((section, str(node.value)))
-    message = _about_kind(node.value, known) if broken is None else f"cannot be used: {broken}"
-    report.error(node, path, message)
-    report.replace(path, Node(value="unknown", origin=node.place))
-    return None
-
-
-def _about_kind(value: object, known: Mapping[str, BlockSchema]) -> str:
-    if value is None:
-        return f"is required; known: {', '.join(sorted(known))}"
-    word = value if isinstance(value, str) else ""
-    of_others = [
-        f"set kind: {kind} and command: {command}"
-        for kind, schema in known.items()
-        if (command := schema.commands.get(word))
-    ]
-    hint = of_others[0] if of_others else nearest(word, known)
-    return f"needs a known kind, not {describe(value)}; {hint}"
-
-
-def _blocks(
-    report: Report,
-    schemas: Mapping[str, BlockSchema],
-    chosen: BlockSchema | None,
-    context: DecodeContext,
-) -> Iterator[tuple[str, BaseModel]]:
-    for schema in schemas.values():
-        path = (schema.block_name,)
-        if report.document.at(path) is None and schema is not chosen:
-            block = _defaults(schema.model)
-        else:
-            block = decode_block(path, schema.model, context, report)
-        if block is not None:
-            yield schema.block_name, block
-
-
-def _defaults(model: type[BaseModel]) -> BaseModel | None:
-    try:
-        return model()
-    except ValidationError:
-        return None
 
 
 def _top_level(report: Report, context: DecodeContext) -> _TopLevel:

@@ -13,12 +13,7 @@ from sortie.config.limits import limit_findings
 from sortie.config.report import Finding
 from sortie.config.sandbox import sandbox_findings
 from sortie.config.schemas import AgentSchema, BlockSchema, TrackerSchema
-from sortie.config.settings import (
-    AgentSettings,
-    HookSettings,
-    ServerSettings,
-    TrackerSettings,
-)
+from sortie.config.settings import AgentSettings, HookSettings, ServerSettings, TrackerSettings
 from sortie.config.trust import files_findings, trust_findings
 from sortie.config.worker import WorkerSettings
 from sortie.documents import Path

@@ -9,13 +9,8 @@ from sortie.config.endpoints import address_findings
 from sortie.config.messages import misspelt
 from sortie.config.reactions import ReactionsSettings
 from sortie.config.report import Finding
-from sortie.config.settings import (
-    ForgeSettings,
-    RepositorySettings,
-    Settings,
-    TrackerSettings,
-    VerifySettings,
-)
+from sortie.config.repository import ForgeSettings, RepositorySettings, VerifySettings
+from sortie.config.settings import Settings, TrackerSettings
 from sortie.documents import Path
 from sortie.model import same_state
 from sortie.model.addresses import is_loopback

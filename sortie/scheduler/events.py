@@ -1,8 +1,4 @@
-"""Everything the outside world can tell the scheduler.
-
-``ask`` numbers an operator's command, and AnswerCommand carries the same number; 0: no answer is
-wanted.
-"""
+"""Everything the outside world can tell the scheduler."""
 
 from __future__ import annotations
 
@@ -26,6 +22,10 @@ from sortie.model import (
     TrackerErrorKind,
 )
 from sortie.scheduler.grants import SlotsGranted as SlotsGranted
+from sortie.scheduler.operator_events import PauseAsked as PauseAsked
+from sortie.scheduler.operator_events import RefreshRequested as RefreshRequested
+from sortie.scheduler.operator_events import RetryAsked as RetryAsked
+from sortie.scheduler.operator_events import StopAsked as StopAsked
 from sortie.scheduler.policy import Policy
 from sortie.scheduler.pull_request_events import ErrandDone as ErrandDone
 from sortie.scheduler.pull_request_events import MergeOutcome as MergeOutcome
@@ -204,33 +204,6 @@ class PolicyChanged(Struct, frozen=True):
     """WORKFLOW.md was reloaded and is valid."""
 
     policy: Policy
-
-
-class RefreshRequested(Struct, frozen=True):
-    """Someone wants a poll now."""
-
-    ask: int = 0
-
-
-class PauseAsked(Struct, frozen=True):
-    """An operator pauses dispatch, or resumes it."""
-
-    paused: bool
-    ask: int = 0
-
-
-class StopAsked(Struct, frozen=True):
-    """An operator ends the run or wait of an issue, named by identifier or id, and parks it."""
-
-    issue: str
-    ask: int = 0
-
-
-class RetryAsked(Struct, frozen=True):
-    """An operator wants a waiting or held issue, named by identifier or id, to run now."""
-
-    issue: str
-    ask: int = 0
 
 
 class HostTroubled(Struct, frozen=True):

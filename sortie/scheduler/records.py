@@ -13,7 +13,6 @@ from msgspec import Struct
 from sortie.model import (
     NO_SUMMARY,
     Activity,
-    Delivery,
     ErrorKind,
     HoldReason,
     Issue,
@@ -30,7 +29,13 @@ from sortie.model import (
     WaitKind,
 )
 from sortie.model.stages import PassedStage
-from sortie.model.watches import Watch
+from sortie.scheduler.outcome_records import ForgetComment as ForgetComment
+from sortie.scheduler.outcome_records import ForgetWatch as ForgetWatch
+from sortie.scheduler.outcome_records import RecordComment as RecordComment
+from sortie.scheduler.outcome_records import RecordDelivery as RecordDelivery
+from sortie.scheduler.outcome_records import RecordHandoff as RecordHandoff
+from sortie.scheduler.outcome_records import RecordWatch as RecordWatch
+from sortie.scheduler.outcome_records import SettleDelivery as SettleDelivery
 
 
 class RecordRun(Struct, frozen=True, kw_only=True):
@@ -192,42 +197,6 @@ class RecordExit(Struct, frozen=True, kw_only=True):
     summary: RunSummary = NO_SUMMARY
 
 
-class RecordDelivery(Struct, frozen=True, kw_only=True):
-    """How far the work of a run has come; replaces what was recorded of it, and of earlier runs of
-    the issue nothing is pending any more. ``diff`` is kept where it is given."""
-
-    run_id: RunId
-    issue_id: IssueId
-    delivery: Delivery
-    diff: str | None = None
-
-
-class SettleDelivery(Struct, frozen=True, kw_only=True):
-    """No later run of an issue has a delivery to go on with."""
-
-    issue_id: IssueId
-
-
-class RecordWatch(Struct, frozen=True, kw_only=True):
-    """A pull request of an issue is watched; replaces what was recorded of it."""
-
-    issue: Issue
-    watch: Watch
-
-
-class ForgetWatch(Struct, frozen=True, kw_only=True):
-    """No pull request of an issue is watched any more."""
-
-    issue_id: IssueId
-
-
-class RecordHandoff(Struct, frozen=True, kw_only=True):
-    """An issue stands in the handoff state after its newest run."""
-
-    issue: Issue
-    state: str
-
-
 class RecordRetry(Struct, frozen=True, kw_only=True):
     """An issue waits; replaces the issue's earlier retry. ``tries`` counts failed handoffs."""
 
@@ -263,25 +232,6 @@ class ForgetHold(Struct, frozen=True, kw_only=True):
     """An issue is held no longer."""
 
     issue_id: IssueId
-
-
-class RecordComment(Struct, frozen=True, kw_only=True):
-    """A comment is to be made on an issue when a run is over, until ForgetComment.
-
-    The journal makes it of PostComment, so that it is on disk with the exit that it tells of.
-    """
-
-    run_id: RunId
-    issue: Issue
-    lifecycle: str
-    body: str
-
-
-class ForgetComment(Struct, frozen=True, kw_only=True):
-    """A comment was made, or cannot be made."""
-
-    run_id: RunId
-    lifecycle: str
 
 
 class RecordCrash(Struct, frozen=True, kw_only=True):

@@ -37,7 +37,8 @@ from sortie.worker.outcome import (
 from sortie.worker.prompt import prompt_for
 from sortie.worker.reaction import happened
 from sortie.worker.reread import Reread, reread
-from sortie.worker.self_review import ReviewTools, SelfReviewer
+from sortie.worker.review_conversation import ReviewTools
+from sortie.worker.self_review import SelfReviewer
 from sortie.worker.session import SessionLifetime
 from sortie.worker.stage_result import clear_stage_result, stage_result
 from sortie.worker.status_file import read_status

@@ -11,49 +11,33 @@ from __future__ import annotations
 import os
 
 import trio
-from msgspec import Struct
 from msgspec.structs import replace
 
-from sortie.agents import Session
 from sortie.config.self_review import SelfReviewSettings
-from sortie.facts import Fact, Phase, RunFact
+from sortie.facts import Phase
 from sortie.model import (
     Delivery,
-    ErrorKind,
-    Finish,
-    Finished,
     GitError,
     Issue,
     ProgramNotFound,
-    RunEnd,
     TransportError,
-    TurnOutcome,
     cut,
 )
 from sortie.model.numbers import seconds_text
 from sortie.model.reviews import ReviewVerdict, SelfReview
 from sortie.model.texts import NOT_ON_A_LINE
-from sortie.resources import shortage_behind
-from sortie.scheduler import Event
-from sortie.scheduler import events as ev
 from sortie.telemetry import facts
-from sortie.worker.activity import RunActivity
 from sortie.worker.agent_files import base_in_place
 from sortie.worker.context import (
-    Assignment,
     RemoteRepository,
     ReviewerAgent,
     RunContext,
-    RunReporter,
-    RunScopes,
 )
 from sortie.worker.environment import RunEnvironment
-from sortie.worker.outcome import Abandoned, host_error_behind
-from sortie.worker.review_answers import AnsweredVerdict, verdict_in
+from sortie.worker.outcome import Abandoned
+from sortie.worker.review_answers import AnsweredVerdict
+from sortie.worker.review_conversation import TURNS, ReviewConversation, ReviewTools, is_of_machine
 from sortie.worker.session import SessionLifetime
-from sortie.worker.turn import take_turn
-from sortie.worker.turn_events import TurnRequest
-from sortie.worker.usage import RunUsage
 from sortie.worker.wall import within_wall_of_clone
 from sortie.workflow.composing import fenced
 from sortie.workflow.fences import Fence
@@ -63,30 +47,10 @@ from sortie.workflow.review_prompt import (
     REVIEW_PROMPT,
     ReviewMaterial,
     cut_diff,
-    form_again,
 )
 from sortie.workspaces import Workspace
 
-REVIEWER = "reviewer"
-"""The role under which facts about the second session are told."""
-
-TURNS = 2
-"""Turns of a review: the second asks again for a verdict in its form."""
-
-REVIEW_ANSWER_LIMIT = 256 * 1024
-"""Characters of a reviewer's message that are read."""
-
 REASON_SHOWN = 500
-
-
-class ReviewTools(Struct, frozen=True):
-    """What a review needs of its run."""
-
-    job: Assignment
-    context: RunContext
-    reporter: RunReporter
-    scopes: RunScopes
-    usage: RunUsage
 
 
 class SelfReviewer:
@@ -204,47 +168,6 @@ class SelfReviewer:
         return conversation.told
 
 
-class ReviewConversation:
-    """What is said with a reviewer, turn by turn; ``told`` is what came of it."""
-
-    def __init__(self, tools: ReviewTools, context: RunContext, path: str, prompt: str) -> None:
-        self._tools = tools
-        self._context = context
-        self._path = path
-        self._prompt = prompt
-        self.reporter = reporter_of(tools.reporter)
-        self.told: AnsweredVerdict | str = "it was not asked"
-
-    async def held(self, session: Session) -> RunEnd:
-        """Ask for a verdict, and once more where it is in no form that can be read."""
-        prompt = self._prompt
-        for number in range(1, TURNS + 1):
-            activity = RunActivity(self._path, REVIEW_ANSWER_LIMIT)
-            turn = TurnRequest(
-                job=self._tools.job,
-                number=number,
-                prompt=prompt,
-                context=self._context,
-                reporter=self.reporter,
-                usage=self._tools.usage,
-                activity=activity,
-            )
-            end = await take_turn(turn, session)
-            result = end.result
-            if result.outcome is not TurnOutcome.COMPLETED:
-                kind, message = result.error_kind or ErrorKind.TURN_FAILED, result.message or ""
-                if end.error is not None and _is_of_machine(end.error):
-                    raise Abandoned(kind, message) from end.error
-                self.told = f"its turn {result.outcome.value}: {kind.value}: {message}"
-                break
-            told = verdict_in(activity.answer or "", self._context.redact)
-            if not isinstance(told, str):
-                self.told = told
-                break
-            self.told, prompt = f"its answer is not in the form: {told}", form_again(told)
-        return Finished(finish=Finish.DONE)
-
-
 def _context_of(context: RunContext, reviewer: ReviewerAgent) -> RunContext:
     """Return the tools of the second session."""
     settings = context.settings
@@ -258,33 +181,13 @@ def _context_of(context: RunContext, reviewer: ReviewerAgent) -> RunContext:
     )
 
 
-def reporter_of(reporter: RunReporter) -> RunReporter:
-    """Return a reporter that marks facts as the reviewer's, and keeps back what would be taken for
-    the run's own: the id of its session, and what its agent has done."""
-
-    def publish(fact: Fact) -> None:
-        if isinstance(fact, facts.AgentLaunched):
-            fact = replace(fact, seconds_since_fetch=None)
-        reporter.publish(replace(fact, role=REVIEWER) if isinstance(fact, RunFact) else fact)
-
-    def tell(event: Event) -> None:
-        if not isinstance(event, ev.AgentSessionKnown | ev.AgentActed):
-            reporter.tell(event)
-
-    return replace(reporter, publish=publish, tell=tell)
-
-
 def _is_of_host(error: Abandoned) -> bool:
     """Tell whether no session was had, or a session was lost, for want of the machine."""
     cause = error.__cause__
     if cause is None:
         return False
     left = isinstance(cause, TransportError) and not isinstance(cause, ProgramNotFound)
-    return left or _is_of_machine(cause)
-
-
-def _is_of_machine(error: BaseException) -> bool:
-    return host_error_behind(error) is not None or shortage_behind(error) is not None
+    return left or is_of_machine(cause)
 
 
 def _review_of(

@@ -6,8 +6,8 @@ import pytest
 import yaml
 from pydantic import SecretStr
 
+from sortie.config.repository import VerifySettings
 from sortie.config.rules import Conditions, PriorityCondition
-from sortie.config.settings import VerifySettings
 from sortie.config.written import written
 
 

@@ -9,7 +9,8 @@ from msgspec.structs import replace
 
 from sortie.daemon.recent_activity import RecentActivity
 from sortie.model import RunId, RunStatus, Spending, Stage, StoreError, TurnOutcome
-from sortie.scheduler.records import RecordExit, RecordHandoff
+from sortie.scheduler.outcome_records import RecordHandoff
+from sortie.scheduler.records import RecordExit
 from sortie.store import HistoryRow
 from sortie.telemetry import facts
 from sortie.web.dashboard.activity import BUCKET, BUCKETS, Bucket

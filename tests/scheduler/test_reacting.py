@@ -16,8 +16,8 @@ from sortie.model.watches import (
 )
 from sortie.scheduler.decisions import LookAtPullRequests
 from sortie.scheduler.memory import Memory
+from sortie.scheduler.outcome_records import RecordWatch
 from sortie.scheduler.pull_request_events import PullRequestsSeen
-from sortie.scheduler.records import RecordWatch
 from tests.scheduler.driver import EPOCH, POLICY, Driver, issue, only
 from tests.store.watches import REQUEST
 

@@ -25,9 +25,9 @@ from sortie.model import (
     VerificationResult,
     WaitKind,
 )
+from sortie.scheduler.outcome_records import RecordDelivery
 from sortie.scheduler.records import (
     RecordActivity,
-    RecordDelivery,
     RecordExit,
     RecordImage,
     RecordRetry,

@@ -9,7 +9,7 @@ from sortie.scheduler import events as ev
 from sortie.telemetry import facts
 from sortie.worker import Assignment, RunReporter
 from sortie.worker.environment import RunEnvironment
-from sortie.worker.self_review import reporter_of
+from sortie.worker.review_conversation import reporter_of
 from sortie.workflow.review_prompt import cut_diff
 from sortie.workspaces import Workspace
 from tests.worker.rig import RUN, Rig

@@ -29,11 +29,6 @@ class DemoSandbox(StrEnum):
     PODMAN = "podman"
     DOCKER = "docker"
 
-    @property
-    def is_engine(self) -> bool:
-        """Whether it makes containers."""
-        return self is not DemoSandbox.BUBBLEWRAP
-
 
 def demo(
     flags: DaemonFlags,
@@ -80,18 +75,13 @@ def demo(
 
     if agent_command is not None and agent is None:
         raise WrongUsage("belongs to --agent", parameter="--agent-command")
-    if sandbox is not None and sandbox.is_engine and agent is not None:
-        raise WrongUsage(
-            f"{sandbox} is for simulated agents, as {agent} needs an image with its program: see"
-            " docs/sandbox.md",
-            parameter="--sandbox",
-        )
+    engine = engine_of(sandbox, agent)
     wanted = None if agent is None else installed_agent(agent, agent_command, os.environ)
-    if sandbox is not None and sandbox.is_engine:
-        require_image(sandbox, os.environ)
+    if engine is not None:
+        require_image(engine, os.environ)
     made = make_demo(directory, wanted, sandbox)
-    if sandbox is not None and sandbox.is_engine:
-        write_engine_program(sandbox, made.directory, os.environ)
+    if engine is not None:
+        write_engine_program(engine, made.directory, os.environ)
     bare = demo_environment(os.environ)
     works = agent_of(made, bare)
     require_agent(made, wanted, works)
@@ -106,17 +96,27 @@ def demo(
     return code
 
 
+def engine_of(sandbox: DemoSandbox | None, agent: str | None) -> DemoSandbox | None:
+    """Return the engine of the demo's containers, if any.
+
+    Raises WrongUsage where a real agent is to work in one.
+    """
+    if sandbox is None or sandbox is DemoSandbox.BUBBLEWRAP:
+        return None
+    if agent is not None:
+        raise WrongUsage(
+            f"{sandbox} is for simulated agents, as {agent} needs an image with its program: see"
+            " docs/sandbox.md",
+            parameter="--sandbox",
+        )
+    return sandbox
+
+
 def require_agent(demo: Demo, wanted: DemoAgent | None, works: DemoAgent | None) -> None:
     """Raise SortieError where a demo that was there already is of another agent."""
-    if (
-        wanted is None
-        or works is None
-        or (wanted.kind, wanted.command)
-        == (
-            works.kind,
-            works.command,
-        )
-    ):
+    if wanted is None or works is None:
+        return
+    if (wanted.kind, wanted.command) == (works.kind, works.command):
         return
     raise SortieError(
         f"{demo.directory} is a demo for {works.kind} ({works.program}); name another directory,"

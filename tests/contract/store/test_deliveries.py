@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sortie.model import RunId, Stage
-from sortie.scheduler.records import SettleDelivery
+from sortie.scheduler.outcome_records import SettleDelivery
 from sortie.store import RecordRefused, Store
 from tests.store.records import T0, A, B, a_delivery, begin, delivery, end
 

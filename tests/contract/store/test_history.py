@@ -18,7 +18,8 @@ from sortie.model import (
     Streak,
 )
 from sortie.model.issues import DESCRIPTION_LIMIT
-from sortie.scheduler.records import RecordHandoff, RecordHold
+from sortie.scheduler.outcome_records import RecordHandoff
+from sortie.scheduler.records import RecordHold
 from sortie.store import (
     HistoryRow,
     Store,

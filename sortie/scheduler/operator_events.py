@@ -1,0 +1,35 @@
+"""What an operator wants of the scheduler.
+
+``ask`` numbers a command, and AnswerCommand carries the same number; 0: no answer is wanted.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+
+class RefreshRequested(Struct, frozen=True):
+    """Someone wants a poll now."""
+
+    ask: int = 0
+
+
+class PauseAsked(Struct, frozen=True):
+    """An operator pauses dispatch, or resumes it."""
+
+    paused: bool
+    ask: int = 0
+
+
+class StopAsked(Struct, frozen=True):
+    """An operator ends the run or wait of an issue, named by identifier or id, and parks it."""
+
+    issue: str
+    ask: int = 0
+
+
+class RetryAsked(Struct, frozen=True):
+    """An operator wants a waiting or held issue, named by identifier or id, to run now."""
+
+    issue: str
+    ask: int = 0
