@@ -40,8 +40,8 @@ class Kubelet:
     """The PATH in pods."""
     start: float = START
     """Seconds until a pod runs."""
-    end_claim: float = START
-    """Seconds until a claim has gone that was deleted."""
+    claims_stay: bool = False
+    """Claims that are deleted do not go: their volumes are still in use."""
     stuck: bool = False
     """Pods that are deleted do not go: their node is away."""
     away: bool = False
@@ -92,9 +92,11 @@ class Kubelet:
     async def let_go(self, claim: Json) -> None:
         """Remove a claim that was deleted, with its volume, as soon as no pod uses it."""
         namespace, name = claim["metadata"]["namespace"], claim["metadata"]["name"]
-        await trio.sleep(self.end_claim)
+        await trio.sleep(START)
         with suppress(Refused):
-            while any(name in _claims(pod) for pod in self.objects.items("pods", namespace)):
+            while self.claims_stay or any(
+                name in _claims(pod) for pod in self.objects.items("pods", namespace)
+            ):
                 await trio.sleep(0.05)
             self.drop(claim)
             self.objects.release(namespace, name)
