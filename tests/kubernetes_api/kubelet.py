@@ -53,6 +53,8 @@ class Kubelet:
     scopes: dict[str, set[trio.CancelScope]] = field(default_factory=dict)
     hostnames: dict[str, str] = field(default_factory=dict)
     """The HOSTNAME of pods that have run, which tells what has left the tree of its start."""
+    volumes: dict[str, list[str]] = field(default_factory=dict)
+    """The directories that only one pod works in."""
 
     async def run(self, namespace: str, name: str) -> None:
         """Bring a pod to life, unless something is in the way."""
@@ -117,6 +119,8 @@ class Kubelet:
         if pod.get("status", {}).get("phase") != "Running":
             raise NodeRefusal(500, "InternalError", "Internal error occurred: pod does not exist")
         uid = pod["metadata"]["uid"]
+        if key := pod["metadata"].get("annotations", {}).get(WORKSPACE):
+            self.volumes[uid] = [f"{mount}/{key}" for mount in self.mounts]
         with trio.CancelScope() as scope:
             self.scopes.setdefault(uid, set()).add(scope)
             try:
@@ -143,8 +147,8 @@ class Kubelet:
             for one in tree:
                 with suppress(psutil.NoSuchProcess, ProcessLookupError):
                     one.kill()
-        hostname = self.hostnames.pop(uid, None)
-        while hostname is not None and (left := _with_hostname(hostname)):
+        hostname, volumes = self.hostnames.pop(uid, None), self.volumes.pop(uid, [])
+        while hostname is not None and (left := _left_of(hostname, volumes)):
             for one in left:
                 with suppress(psutil.NoSuchProcess, ProcessLookupError):
                     one.kill()
@@ -192,12 +196,16 @@ class Kubelet:
         self.objects.change("pods", pod["metadata"]["namespace"], pod)
 
 
-def _with_hostname(hostname: str) -> list[psutil.Process]:
-    """Return the processes that live and have a pod's HOSTNAME."""
+def _left_of(hostname: str, volumes: list[str]) -> list[psutil.Process]:
+    """Return the processes that live and have a pod's HOSTNAME, or work in its volume: a program
+    that was started in a pod is not given its HOSTNAME."""
     found = []
     for process in psutil.process_iter():
         with suppress(psutil.Error, OSError):
-            if process.environ().get("HOSTNAME") == hostname:
+            works_in = f"{process.cwd()}/"
+            if process.environ().get("HOSTNAME") == hostname or any(
+                works_in.startswith(f"{volume}/") for volume in volumes
+            ):
                 found.append(process)
     return found
 
