@@ -126,6 +126,7 @@ class HostTrouble(StrEnum):
     AUTHENTICATION = "authentication"  # it does not let us in
     HOST_KEY = "host_key"  # it is not the host that we know, or not known where it must be
     DROPPED = "dropped"  # the link was lost while in use
+    DISRUPTED = "disrupted"  # the pod was lost that was used; others there are as well as before
     BUSY = "busy"  # it has no room or time for another login now
     OCCUPIED = "occupied"  # processes of earlier runs are there that cannot be ended
 

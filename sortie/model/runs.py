@@ -177,10 +177,11 @@ class Failed(Struct, frozen=True, kw_only=True, tag=True):
     """The run failed; ``status`` is FAILED, TIMED_OUT, STALLED or CANCELLED.
 
     ``unreached``: its host could not be used before an agent had run there. ``adrift``: its
-    host was lost, and what ran there goes on until its lease ends. ``occupied``: processes were
-    in its workspace that could not be ended, so the run did not begin. ``shortage``: this machine
-    ran out of something, or its workspace root cannot be written to, which is no fault of the run.
-    ``resets_at``: when a usage limit ends, if known.
+    host was lost, and what ran there goes on until its lease ends. ``disrupted``: its
+    pod was evicted or deleted. ``occupied``: processes were in its workspace that could not be
+    ended, so the run did not begin. ``shortage``: this machine ran out of something, or its
+    workspace root cannot be written to, which is no fault of the run. ``resets_at``: when a usage
+    limit ends, if known.
     """
 
     kind: ErrorKind
@@ -188,6 +189,7 @@ class Failed(Struct, frozen=True, kw_only=True, tag=True):
     status: RunStatus = RunStatus.FAILED
     unreached: bool = False
     adrift: bool = False
+    disrupted: bool = False
     occupied: bool = False
     shortage: bool = False
     resets_at: datetime | None = None

@@ -95,7 +95,7 @@ def _record(state: SchedulerState, claim: Worked, event: WorkerExited) -> rec.Re
     match report.end:
         case Failed() as failed:
             status, kind, error = failed.status, failed.kind, failed.message
-            if is_usage_limit(failed):
+            if is_usage_limit(failed) or _is_disruption(failed, claim):
                 status = RunStatus.INTERRUPTED  # it goes on, with its attempt
         case Stopped() if reason in (StopReason.SHUTDOWN, None):
             status = RunStatus.INTERRUPTED
@@ -123,7 +123,7 @@ def _record(state: SchedulerState, claim: Worked, event: WorkerExited) -> rec.Re
 def _comment(state: SchedulerState, claim: Worked, report: RunReport) -> None:
     if isinstance(report.end, Failed) and report.end.occupied:
         return  # nothing was begun that could have failed
-    if is_usage_limit(report.end):
+    if is_usage_limit(report.end) or _is_disruption(report.end, claim):
         return  # it goes on
     here = [known for known in state.workspaces.of(claim.issue.id) if known.host == claim.host]
     place = here[-1] if here else None
@@ -167,6 +167,8 @@ def _follow(state: SchedulerState, claim: Worked, report: RunReport, now: float)
             wait_for_run(state, issue, claim.streak, Trigger.ERROR, now, delay=SHORTAGE_DELAY)
         case Failed() if claim.host != LOCAL and _is_the_hosts(report.end):
             _follow_host(state, claim, report.end, now)
+        case Failed() if _is_disruption(report.end, claim):
+            _follow_disruption(state, claim, now)
         case Failed(adrift=True) if not claim.streak.interruptions:
             _follow_cut(state, claim, report.end, now)
         case Failed() if is_usage_limit(report.end):
@@ -223,6 +225,22 @@ def _follow_budget(state: SchedulerState, claim: Stopping, now: float) -> None:
 def is_usage_limit(end: RunEnd) -> bool:
     """Tell whether a run ended because its account may use no more for now."""
     return isinstance(end, Failed) and end.kind is ErrorKind.USAGE_LIMIT
+
+
+def _is_disruption(end: RunEnd, claim: Worked) -> bool:
+    """Tell whether a run has lost its pod, and was not interrupted before.
+
+    The second in a row counts as a failure, as the agent itself may be why its pod is evicted.
+    """
+    return isinstance(end, Failed) and end.disrupted and not claim.streak.interruptions
+
+
+def _follow_disruption(state: SchedulerState, claim: Worked, now: float) -> None:
+    """Run an issue again, with its attempt, in a new pod, which is made when the old one has gone;
+    other pods are not concerned."""
+    streak, delay = after_interruption(claim.streak, state.policy_for(claim.issue))
+    state.uncount_session(claim.issue.id, claim.turns)
+    wait_for_run(state, claim.issue, streak, Trigger.INTERRUPTED, now, delay=delay)
 
 
 def _is_the_hosts(end: Failed) -> bool:

@@ -4,6 +4,8 @@ processes there.
 Rule 1: each trouble is told when it is met, and its end with the first use that succeeds.
 Rule 2: runs whose processes could not be ended for certain are swept before anything else is done
 on the host; while some of their processes stay, the host is in trouble.
+Rule 3: a pod that was lost is no trouble of the host, and leaves nothing to be swept: whoever makes
+the next one sees to it that the one before has gone.
 """
 
 from __future__ import annotations
@@ -101,8 +103,13 @@ class MonitoredTransport:
                 yield process
         except TransportError as exc:
             cookie = command.env.get(COOKIE)
-            lost = isinstance(exc, HostError) and exc.trouble is HostTrouble.DROPPED
-            if (started or lost or isinstance(exc, ProcessesLeft)) and cookie is not None:
+            trouble = exc.trouble if isinstance(exc, HostError) else None
+            lost = trouble is HostTrouble.DROPPED
+            if (
+                cookie is not None
+                and trouble is not HostTrouble.DISRUPTED
+                and (started or lost or isinstance(exc, ProcessesLeft))
+            ):
                 self._unswept.add(RunId(cookie))
             if isinstance(exc, HostError):
                 self._failed(exc)
@@ -189,6 +196,8 @@ class MonitoredTransport:
             self._watch.reached(self.host)
 
     def _failed(self, error: HostError) -> None:
+        if error.trouble is HostTrouble.DISRUPTED:
+            return
         self._last_failure = error
         shortage = shortage_behind(error)
         if shortage is not None:  # of this machine: the host has no part in it

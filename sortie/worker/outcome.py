@@ -74,6 +74,8 @@ def blamed(failed: Failed, error: BaseException, *, began: bool) -> Failed:
     cause = host_error_behind(error)
     if cause is None:
         return failed
+    if cause.trouble is HostTrouble.DISRUPTED:
+        return replace(failed, kind=ErrorKind.PORT_EXIT, disrupted=True)
     if began and cause.trouble is HostTrouble.BUSY:
         return replace(failed, kind=ErrorKind.PORT_EXIT, shortage=True)
     return replace(failed, kind=ErrorKind.PORT_EXIT, unreached=not began, adrift=began)

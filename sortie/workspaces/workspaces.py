@@ -135,7 +135,7 @@ class Workspaces:
         with _workspace_errors():
             found = await self._take(key, make)
             if found is None:
-                reaped += await self._clear(path, grace)
+                reaped += await self._transport.clear(path, grace=grace)
                 await self._remove(key)
                 found = await self._take(key, make)
                 if found is None:
@@ -148,7 +148,7 @@ class Workspaces:
                 with trio.CancelScope(shield=True):
                     await self._files.remove_file(self._root, found.marker)
             if not found.created:  # no process can live yet in what is new
-                reaped += await self._clear(found.path, grace)
+                reaped += await self._transport.clear(found.path, grace=grace)
         return Workspace(
             path=found.path,
             key=key,
@@ -243,12 +243,6 @@ class Workspaces:
         with _workspace_errors():
             await self._files.remove_file(path, STATUS_FILE)
 
-    async def _clear(self, path: str, grace: float) -> int:
-        try:
-            return await self._transport.clear(path, grace=grace)
-        except ProcessesLeft as exc:
-            raise OccupiedError(str(exc), ended=exc.ended) from exc
-
     async def _remove(self, key: str) -> bool:
         path = os.path.join(self._root, key)
         pids = await self._transport.occupied(path)
@@ -267,5 +261,7 @@ class Workspaces:
 def _workspace_errors() -> Iterator[None]:
     try:
         yield
+    except ProcessesLeft as exc:
+        raise OccupiedError(str(exc), ended=exc.ended) from exc
     except TransportError as exc:
         raise WorkspaceError(str(exc)) from exc

@@ -12,6 +12,7 @@ from sortie.model import (
     HoldReason,
     KnownWorkspace,
     ProcessIdentity,
+    RunStatus,
     Streak,
 )
 from sortie.scheduler import Memory
@@ -25,6 +26,7 @@ from tests.scheduler.driver import POLICY, Driver, issue, only, starts
 
 THREE = replace(POLICY, hosts=("east", "west", "north"))
 LOST = Failed(kind=ErrorKind.PORT_EXIT, message="lost", adrift=True)
+EVICTED = Failed(kind=ErrorKind.PORT_EXIT, message="evicted", disrupted=True)
 UNREACHED = Failed(kind=ErrorKind.PORT_EXIT, message="east refused", unreached=True)
 NO_AGENT = Failed(kind=ErrorKind.AGENT_NOT_FOUND, message="no kiro-cli")
 
@@ -186,6 +188,31 @@ def test_only_a_second_lost_link_in_a_row_counts_as_a_failure() -> None:
     assert seen == [Streak(interruptions=1), Streak(failures=1)]
     assert isinstance(after, Waiting)
     assert after.streak == Streak(failures=1, interruptions=1)
+
+
+def test_a_lost_pod_rests_nobody_else() -> None:
+    """Its run is interrupted and goes on at once with its attempt, untold; only a second in a row
+    is a failure. The host takes other runs all the while."""
+    policy = replace(POLICY, hosts=("east",), max_sessions=2, comment_on_failure=True)
+    driver = Driver(policy)
+    told, records, seen = [], [], []
+
+    (run,) = driver.start(issue())
+    for _ in range(2):
+        driver.tell(ev.TurnStarted(run.run_id, 1))
+        decisions = driver.end(run.run_id, EVICTED)
+        records += [one.status for one in decisions if isinstance(one, rec.RecordExit)]
+        told.append(len(only(decisions, do.PostComment)))
+        claim = claim_of(driver)
+        assert isinstance(claim, Waiting)
+        seen.append(claim.streak)
+        assert only(decisions, facts.HostPaused) == []
+        assert not driver.scheduler.snapshot(driver.now).troubled
+        (run,) = starts(driver.pass_time(0 if len(seen) == 1 else 600))
+
+    assert records == [RunStatus.INTERRUPTED, RunStatus.FAILED]
+    assert seen == [Streak(interruptions=1), Streak(failures=1)]
+    assert told == [0, 1]
 
 
 def test_free_slots_are_those_that_hosts_have() -> None:

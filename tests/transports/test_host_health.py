@@ -13,6 +13,7 @@ from tests.transports.fake import Does, FakeTransport
 
 RUN = RunId("run-1")
 DOWN = HostError(HostTrouble.UNREACHABLE, "refused")
+EVICTED = HostError(HostTrouble.DISRUPTED, "pod a was evicted")
 LOST = HostError(HostTrouble.DROPPED, "the link was lost")
 
 
@@ -59,6 +60,25 @@ async def test_trouble_is_told_and_its_end_once(
         ("troubled", "refused"),
         ("reached", None),
     ]
+
+
+async def test_a_lost_pod_is_no_trouble_of_the_host(
+    autojump_clock: MockClock, inner: FakeTransport
+) -> None:
+    """Nobody is told of it, and nothing is swept before the next use."""
+    told = Told()
+    watched = MonitoredTransport(inner, told.watch)
+    with pytest.raises(HostError):
+        async with watched.process(command()):
+            raise EVICTED
+    inner.faults["contained"] = EVICTED
+    with pytest.raises(HostError):
+        await watched.files.contained("/", "/w")
+
+    await watched.files.make_directory("/w", "a")
+
+    assert inner.swept == []
+    assert told.all == [("reached", None)]
 
 
 async def test_a_run_whose_link_was_lost_is_looked_for_before_the_next_use(

@@ -81,6 +81,8 @@ WHY = Failed(kind=ErrorKind.PORT_EXIT, message="why")
         (HostTrouble.UNREACHABLE, True, replace(WHY, adrift=True)),
         (HostTrouble.DROPPED, False, replace(WHY, adrift=True)),
         (HostTrouble.DROPPED, True, replace(WHY, adrift=True)),
+        (HostTrouble.DISRUPTED, False, replace(WHY, disrupted=True)),
+        (HostTrouble.DISRUPTED, True, replace(WHY, disrupted=True)),
         (HostTrouble.BUSY, False, replace(WHY, unreached=True)),
         (HostTrouble.BUSY, True, replace(WHY, shortage=True)),
     ],

@@ -9,6 +9,7 @@ import trio
 from sortie.model import HostError
 from sortie.transports.kubernetes.objects import PODS, ApiObjects, Json
 from sortie.transports.kubernetes.standing import PodState, standing_of
+from sortie.transports.remote.launch import HostGone
 
 _ROOM_BOUND = 5.0  # seconds for the scheduler to see that there is room
 
@@ -46,8 +47,10 @@ class PodStart:
                     f"start pod {name}",
                     f"{standing.reason}; check worker.kubernetes.image, its pull_secrets and env",
                 )
-            if standing.state in (PodState.OVER, PodState.LEAVING):
+            if standing.state is PodState.OVER:
                 raise self._objects.error(f"start pod {name}", standing.reason)
+            if standing.state is PodState.LEAVING:
+                raise self._deleted(name)
             if standing.state is not PodState.WAITING:
                 return
             version = pod["metadata"]["resourceVersion"]
@@ -57,7 +60,12 @@ class PodStart:
                 changed = await self._objects.next_change(name, version)
             pod = changed or await self._objects.get(PODS, name) or {}
             if not pod:
-                raise self._objects.error(f"start pod {name}", "it was deleted meanwhile")
+                raise self._deleted(name)
+
+    def _deleted(self, name: str) -> HostGone:
+        return HostGone(
+            f"could not start pod {name} on host {self._objects.host}: it was deleted meanwhile"
+        )
 
     async def why_slow(self, name: str) -> HostError:
         """Return the error for a pod that has not begun in time."""

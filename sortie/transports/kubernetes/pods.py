@@ -16,7 +16,7 @@ import trio
 from msgspec import Struct
 
 from sortie.config.kubernetes import KubernetesSettings
-from sortie.model import HostError, HostTrouble
+from sortie.model import HostError, HostTrouble, ProcessesLeft
 from sortie.transports.kubernetes import manifests
 from sortie.transports.kubernetes.manifests import (
     DAEMON,
@@ -43,6 +43,7 @@ from sortie.transports.kubernetes.objects import (
 from sortie.transports.kubernetes.pod_start import PodStart
 from sortie.transports.kubernetes.standing import PodState, standing_of
 from sortie.transports.kubernetes.warm_pods import WarmPods
+from sortie.transports.remote.launch import HostGone
 
 _NOT_KEPT: Json = {"labels": {RESCUED: None}, "annotations": {RESCUED_AT: None}}
 
@@ -78,7 +79,8 @@ class PodKeeper:
         """Return the pod of a workspace when it runs.
 
         One that is not there is taken or made where ``make``, or where its volume is there. None
-        where there is neither. Raises HostError, which says why a pod does not begin.
+        where there is neither. Raises HostError, which says why a pod does not begin, and
+        ProcessesLeft where the one before does not go.
         """
         name = pod_name(self._pods.instance, key)
         origin: str | None = None
@@ -93,7 +95,7 @@ class PodKeeper:
                     await self._start.wait(name, pod)
                     return self._found(await self._read(name) or pod, origin)
                 if pod is not None:
-                    await self._objects.end_pod(pod)
+                    await self._end_before(pod)
                 claim = await self._claim_of(key)
                 if claim is not None and "deletionTimestamp" in claim["metadata"]:
                     if not make:
@@ -110,6 +112,16 @@ class PodKeeper:
                     origin = "cold"
         assert limit.cancelled_caught
         raise await self._start.why_slow(name)
+
+    async def _end_before(self, pod: Json) -> None:
+        """End a pod whose workspace is to be used. Raises ProcessesLeft where it does not go, which
+        concerns nobody else."""
+        try:
+            await self._objects.end_pod(pod)
+        except HostError as exc:
+            if exc.trouble is not HostTrouble.OCCUPIED:
+                raise
+            raise ProcessesLeft(str(exc), pids=frozenset()) from None
 
     async def end(self, key: str) -> bool:
         """End the pod of a workspace, and wait until it has gone; return whether there was one."""
@@ -166,7 +178,7 @@ class PodKeeper:
     async def note_run(self, name: str, run: str) -> None:
         """Label a pod with the run that it works for."""
         if await self._objects.change_metadata(PODS, name, {"labels": {RUN: run}}) is None:
-            raise self._objects.error(f"label pod {name}", "it is not there any more")
+            raise HostGone(f"pod {name} was deleted (on host {self._objects.host})")
 
     async def keep_volume(self, key: str) -> None:
         """Mark the volume of a workspace as one that holds rescued work; its pod ends, unless the

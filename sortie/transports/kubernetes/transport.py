@@ -16,7 +16,7 @@ from typing import TypeVar
 import trio
 
 from sortie.config.kubernetes import KubernetesSettings
-from sortie.model import HostError, HostTrouble, ProcessIdentity, RunId, TransportError
+from sortie.model import HostError, ProcessIdentity, RunId, TransportError
 from sortie.transports import COOKIE, Command, Process, Script
 from sortie.transports.kubernetes.background import Background
 from sortie.transports.kubernetes.cluster import Cluster
@@ -33,7 +33,7 @@ from sortie.transports.kubernetes.paths import (
 from sortie.transports.kubernetes.pod_link import PodLink
 from sortie.transports.kubernetes.pods import FoundPod, PodKeeper
 from sortie.transports.kubernetes.warm_pods import WarmPods
-from sortie.transports.remote.launch import Bounds
+from sortie.transports.remote.launch import Bounds, HostGone
 from sortie.transports.remote.supervised_process import Links
 from sortie.transports.remote.supervisor_scripts import KEPT
 from sortie.transports.remote.transport import ShellTransport
@@ -155,7 +155,7 @@ class KubernetesTransport:
         self.forget(key)
         with trio.move_on_after(10):
             if why := await self.keeper.why_gone(pod.name, pod.uid):
-                return HostError(HostTrouble.DROPPED, f"{why} (on host {self.host})")
+                return HostGone(f"{why} (on host {self.host})")
         return exc
 
     def forget(self, key: str) -> None:

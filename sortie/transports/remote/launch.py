@@ -76,7 +76,7 @@ class HostGone(HostError):
     """What a program ran on is no more, and so is the program: no link leads there again."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(HostTrouble.DROPPED, message)
+        super().__init__(HostTrouble.DISRUPTED, message)
 
 
 class NoRoomForNamespace(HostError):

@@ -133,9 +133,9 @@ async def test_an_evicted_pod_is_an_interruption_that_is_explained(
                 error = await lost(process)
         work = await transport.files.read_file(workspace, "work", 10)
 
-    assert error.trouble is HostTrouble.DROPPED
+    assert error.trouble is HostTrouble.DISRUPTED
     assert "has ended: Evicted: The node was low on resource: memory." in str(error)
-    assert leaving.value.trouble is HostTrouble.DROPPED
+    assert leaving.value.trouble is HostTrouble.DISRUPTED
     assert work == b"mine"
 
 

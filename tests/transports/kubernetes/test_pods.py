@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 import trio
 
-from sortie.model import HostError, HostTrouble, RunId, TransportError
+from sortie.model import HostError, HostTrouble, OccupiedError, RunId, TransportError
 from sortie.transports import COOKIE, Command
 from sortie.transports.kubernetes.transport import KubernetesTransport
+from sortie.worker.outcome import host_error_behind
 from sortie.workspaces import Workspaces
 from tests.contract.transport.launching import everything
 from tests.kubernetes_api.objects import Refused
@@ -322,6 +323,28 @@ async def test_a_pod_that_does_not_go_is_named(
 
     assert error.trouble is HostTrouble.OCCUPIED
     assert "has not gone in 0.5 s" in str(error)
+
+
+@pytest.mark.stand_in
+async def test_a_pod_that_does_not_go_is_in_the_way_of_its_workspace_alone(
+    api: Api, transport: KubernetesTransport, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its workspace is occupied; others of the namespace are made as before."""
+    workspaces = Workspaces(str(root), transport)
+    with trio.fail_after(LIMIT):
+        await workspaces.prepare("T-1")
+        api.kubelet.stuck = True
+        (pod,) = api.objects.items("pods", "agents")
+        api.delete_pod("agents", pod["metadata"]["name"])
+        transport.forget("T-1")
+        monkeypatch.setattr("sortie.transports.kubernetes.objects.END_BOUND", 0.5)
+        with pytest.raises(OccupiedError, match=r"has not gone in 0.5 s") as refused:
+            await workspaces.prepare("T-1")
+        other = await workspaces.prepare("T-2")
+        api.kubelet.stuck = False
+
+    assert host_error_behind(refused.value) is None
+    assert other.created
 
 
 async def test_rescued_work_keeps_its_volume(
