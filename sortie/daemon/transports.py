@@ -158,7 +158,7 @@ class TransportPool:
         return HostHealth(troubled=self._troubled, reached=self._reached, reaped=self._reaped)
 
     def _troubled(self, host: str, error: HostError) -> None:
-        self._send(ev.HostTroubled(host, str(error)))
+        self._send(ev.HostTroubled(host, str(error), error.retry_after))
 
     def _reached(self, host: str) -> None:
         self._send(ev.HostReached(host))

@@ -132,11 +132,15 @@ class HostTrouble(StrEnum):
 
 
 class HostError(TransportError):
-    """A remote host could not be used; the message says what to do."""
+    """A remote host could not be used; the message says what to do.
 
-    def __init__(self, trouble: HostTrouble, message: str) -> None:
+    ``retry_after``: seconds for which it cannot be used, 0 where that is not known.
+    """
+
+    def __init__(self, trouble: HostTrouble, message: str, *, retry_after: float = 0.0) -> None:
         super().__init__(message)
         self.trouble = trouble
+        self.retry_after = retry_after
 
 
 class ProcessesLeft(TransportError):

@@ -243,8 +243,8 @@ class Scheduler:
                 errand_done(state, event, now)
             case ev.MergeTried():
                 merge_tried(state, event, now)
-            case ev.HostTroubled(host, message):
-                pause_host(state, host, message, now)
+            case ev.HostTroubled(host, message, retry_after):
+                pause_host(state, host, message, now, at_least=retry_after)
             case ev.HostReached(host):
                 host_reached(state, host)
             case ev.StoreChanged(error):

@@ -207,10 +207,11 @@ class PolicyChanged(Struct, frozen=True):
 
 
 class HostTroubled(Struct, frozen=True):
-    """A host could not be used, and why."""
+    """A host could not be used, and why; it cannot for ``retry_after`` more seconds, if known."""
 
     host: str
     message: str
+    retry_after: float = 0.0
 
 
 class HostReached(Struct, frozen=True):

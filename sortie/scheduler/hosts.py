@@ -61,12 +61,20 @@ class Hosts:
         return dict(self._troubled)
 
     def trouble(
-        self, host: str, message: str, policy: Policy, now: float, *, lacking: str | None = None
+        self,
+        host: str,
+        message: str,
+        policy: Policy,
+        now: float,
+        *,
+        lacking: str | None = None,
+        at_least: float = 0.0,
     ) -> Troubled | None:
         """Pause a host, for the account ``lacking`` alone where only its agent's program is
         missing; return its trouble, None where it is paused already or is this machine.
 
-        Several runs that meet one trouble at the same time do not prolong the pause.
+        Several runs that meet one trouble at the same time do not prolong the pause, unless it
+        would end before the ``at_least`` seconds for which the host cannot be used.
         """
         before = self._troubled.get(host)
         if host == LOCAL:
@@ -75,13 +83,13 @@ class Hosts:
             if lacking is not None:
                 return self._without_agent(host, before, message, lacking)
             if before.concerns(policy.accounts_on(host)):
-                return None
+                return self._prolonged(host, before, message, now + at_least)
             before = replace(before, times=0, since=now, missed=False)  # it was well for others
         times = before.times + 1 if before is not None else 1
         lacks = before.lacks if before is not None else frozenset()
         rested = Troubled(
             since=before.since if before is not None else now,
-            until=now + backoff(times, policy),
+            until=now + max(backoff(times, policy), at_least),
             times=times,
             message=message,
             lacks=lacks if lacking is None else lacks | {lacking},
@@ -90,6 +98,15 @@ class Hosts:
         )
         self._troubled[host] = rested
         return rested
+
+    def _prolonged(
+        self, host: str, before: Troubled, message: str, until: float
+    ) -> Troubled | None:
+        """Pause a host longer that would be tried again too early."""
+        if until <= before.until:
+            return None
+        known = self._troubled[host] = replace(before, message=message, until=until)
+        return known
 
     def _without_agent(
         self, host: str, before: Troubled, message: str, account: str

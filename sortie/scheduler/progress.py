@@ -150,13 +150,21 @@ def workspaces_measured(state: SchedulerState, host: str, sizes: Mapping[str, in
 
 
 def pause_host(
-    state: SchedulerState, host: str, message: str, now: float, *, lacking: str | None = None
+    state: SchedulerState,
+    host: str,
+    message: str,
+    now: float,
+    *,
+    lacking: str | None = None,
+    at_least: float = 0.0,
 ) -> None:
-    """Start no run on a host for a while; none of the account ``lacking`` where only its agent's
-    program is missing."""
+    """Start no run on a host for a while, ``at_least`` these seconds; none of the account
+    ``lacking`` where only its agent's program is missing."""
     if host not in state.policy.every_host:
         return
-    rested = state.hosts.trouble(host, message, state.policy, now, lacking=lacking)
+    rested = state.hosts.trouble(
+        host, message, state.policy, now, lacking=lacking, at_least=at_least
+    )
     if rested is not None:
         state.out.append(facts.HostPaused(host=host, error=message, seconds=rested.until - now))
         state.dispatch_needed = True

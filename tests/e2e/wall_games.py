@@ -170,6 +170,8 @@ class WallGame:
         if [row["status"] for row in rows].count("succeeded") != 1:
             yield f"not exactly one run is done in {short}"
         for row in rows:
+            if "another daemon" in (row["error"] or ""):
+                yield f"run {row['run_id']} did not wait for a lease: {row['error']}"
             by_crash = row["status"] == "interrupted" and blow == "daemon"
             if row["status"] != "succeeded" and not row["error"] and not by_crash:
                 yield f"nothing says why run {row['run_id']} is {row['status']}"

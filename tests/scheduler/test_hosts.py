@@ -57,6 +57,30 @@ def test_an_unreached_host_costs_no_attempt() -> None:
     ]
 
 
+def test_a_host_is_not_tried_before_it_can_be_used() -> None:
+    """Where it is known when that is, the pause is no shorter; one that is under way is prolonged,
+    and its reason is the one that is told."""
+    driver = Driver(replace(POLICY, hosts=("east",)))
+    driver.tell(ev.HostTroubled("east", "refused"))
+    decisions = driver.tell(ev.HostTroubled("east", "another daemon has it", 30.5))
+    driver.tell(ev.HostTroubled("east", "refused again", 20.0))
+    begun = driver.start(issue())
+    explanation = driver.scheduler.explain_issue("A", driver.now)
+    driver.now += 30
+    early = starts(driver.pass_time())
+    driver.now += 1
+    (run,) = starts(driver.pass_time())
+
+    assert only(decisions, facts.HostPaused) == [
+        facts.HostPaused(host="east", error="another daemon has it", seconds=30.5)
+    ]
+    assert (begun, early) == ([], [])
+    assert isinstance(explanation, Explanation)
+    assert "; east: another daemon has it; " in explanation.next_step
+    assert explanation.next_at == 30.5
+    assert run.streak.failures == 0
+
+
 def test_all_hosts_in_trouble_mean_waiting_and_the_reason_is_told() -> None:
     """The wait says which host is what, and when the first is tried again."""
     driver = Driver(replace(POLICY, hosts=("east", "west")))

@@ -25,6 +25,9 @@ RENEW_EVERY = 10.0
 HELD_FOR = 20.0
 """Seconds after a renewal in which an instance counts as ours."""
 
+_SLACK = 0.5
+"""Seconds beyond the end of another's lease before it is tried to take."""
+
 _VERSION = "coordination.k8s.io/v1"
 
 Json = dict[str, Any]
@@ -108,8 +111,11 @@ class InstanceLease:
         now = trio.current_time()
         if self._seen[0] != version:
             self._seen = (version, now)
-        if now - self._seen[1] < LEASE:
-            raise self._occupied(f"another daemon ({holder}) has it, or has ended just now")
+        left = self._seen[1] + LEASE - now
+        if left > 0:
+            raise self._occupied(
+                f"another daemon ({holder}) has it, or has ended just now", left + _SLACK
+            )
 
     async def _read(self) -> Json | None:
         try:
@@ -135,11 +141,12 @@ class InstanceLease:
             f"hold lease {self._name}", method, path, version=_VERSION, body=body
         )
 
-    def _occupied(self, reason: str) -> HostError:
+    def _occupied(self, reason: str, retry_after: float = 0.0) -> HostError:
         return HostError(
             HostTrouble.OCCUPIED,
             f"could not use the instance {self._instance} on host {self._cluster.host}: {reason};"
             " give each daemon a worker.kubernetes.instance of its own",
+            retry_after=retry_after,
         )
 
 

@@ -15,12 +15,17 @@ from tests.kubernetes_api.server import Api
 LEASE = ("leases", "agents", "sortie-sortie")
 
 
-async def refused(transport: KubernetesTransport) -> str:
+async def refusal(transport: KubernetesTransport) -> HostError:
     """Return why the pods cannot be used."""
     with pytest.raises(HostError) as caught:
         await transport.end_former()
     assert caught.value.trouble is HostTrouble.OCCUPIED
-    return str(caught.value)
+    return caught.value
+
+
+async def refused(transport: KubernetesTransport) -> str:
+    """Return in words why the pods cannot be used."""
+    return str(await refusal(transport))
 
 
 async def test_a_second_daemon_is_refused_and_ends_no_pod(
@@ -78,6 +83,24 @@ async def test_a_daemon_that_was_killed_is_waited_for(
     assert "(killed)" in first
     assert "(killed)" in second
     assert holder == "next"
+
+
+async def test_it_is_told_when_a_killed_daemons_lease_ends(
+    api: Api, tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The time shrinks from look to look, and after it the instance can be had."""
+    monkeypatch.setattr("sortie.transports.kubernetes.instance_lease.LEASE", 1.0)
+    spec = {"holderIdentity": "killed"}
+    api.objects.create("leases", "agents", {"metadata": {"name": LEASE[2]}, "spec": spec})
+    with trio.fail_after(60):
+        async with pods_of(api, tmp_path, root, token="next") as following:
+            first = (await refusal(following)).retry_after
+            second = (await refusal(following)).retry_after
+            await trio.sleep(second)
+            await following.end_former()
+
+    assert 1.0 < first <= 1.5
+    assert second < first
 
 
 async def test_of_two_that_take_it_one_is_refused(api: Api, tmp_path: Path, root: Path) -> None:
