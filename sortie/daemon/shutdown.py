@@ -66,6 +66,7 @@ class Shutdown:
         self._publish = publish
         self.recovery = trio.CancelScope()
         self.asked = False
+        self._signalled = False
         self._skipped = 0
         self._cannot_poll = trio.Event()
         self.exit_code = EXIT_OK
@@ -124,7 +125,10 @@ class Shutdown:
     async def handle_signals(
         self, reload: Callable[[], None], *, task_status: trio.TaskStatus[None]
     ) -> None:
-        """Obey SIGTERM, SIGINT and SIGHUP until cancelled; from then on a second one ends all."""
+        """Obey SIGTERM, SIGINT and SIGHUP until cancelled; from then on a second one ends all.
+
+        The first one to a daemon that ends for another reason, as it is idle, changes nothing.
+        """
         wanted = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
         try:
             with trio.open_signal_receiver(*wanted) as signals:
@@ -133,17 +137,24 @@ class Shutdown:
                     async for number in signals:
                         if number == signal.SIGHUP:
                             reload()
-                        elif not self.asked:
-                            self.begin(nursery, signal.Signals(number).name)
-                        else:
+                        elif self._signalled:
                             nursery.start_soon(self._stop_at_once)
+                        else:
+                            self._signalled = True
+                            if not self.asked:
+                                self.begin(nursery, signal.Signals(number).name)
         finally:
             # Closing all and ending the interpreter takes some tenths of a second more, in which
             # a signal's default would end the process by that signal.
             if self.asked:
                 for one in (signal.SIGTERM, signal.SIGINT):
-                    signal.signal(one, lambda *_: os._exit(EXIT_CUT_SHORT))
+                    signal.signal(one, self._signal_after_all)
                 signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+    def _signal_after_all(self, _number: int, _frame: object) -> None:
+        if self._signalled:
+            os._exit(EXIT_CUT_SHORT)
+        self._signalled = True
 
     def __call__(self, fact: Fact) -> None:
         """Watch the polls, as a sink: where none can be made, no idleness can be seen."""

@@ -131,6 +131,38 @@ async def test_a_second_signal_after_the_last_run_cuts_short(
     assert exits == [130]
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_a_signal_to_an_idle_daemon_that_ends_changes_nothing(
+    clock: MockClock, exits: list[int], number: signal.Signals
+) -> None:
+    """It is the first: the exit is clean while services close and after it; the next one cuts."""
+    world = World()
+
+    async with day(world, when_idle=True) as today:
+        await world.until(facts.DaemonStopping)
+        send(number)
+    after_first = list(exits)
+    with pytest.raises(Left):
+        send(number)
+
+    assert (today.shutdown.exit_code, today.shutdown.reason) == (0, "idle")
+    assert (after_first, exits) == ([], [130])
+
+
+async def test_an_idle_daemon_is_signalled_when_all_is_closed(
+    clock: MockClock, exits: list[int]
+) -> None:
+    """Neither its status nor the rest of its way changes by the first signal."""
+    async with day(World(), when_idle=True) as today:
+        pass
+    send(signal.SIGTERM)
+    after_first = list(exits)
+    with pytest.raises(Left):
+        send(signal.SIGTERM)
+
+    assert (today.shutdown.exit_code, after_first, exits) == (0, [], [130])
+
+
 async def test_hooks_are_cut_when_politeness_ends(clock: MockClock, exits: list[int]) -> None:
     """A hook that would take for ever is ended after 22 s, and the exit is clean still."""
     world = World(issue(), hooks={"after_run": NEVER})
