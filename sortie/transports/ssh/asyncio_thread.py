@@ -49,6 +49,8 @@ def start_asyncio_thread() -> AsyncioThread:
     """Start an asyncio thread, which has to be closed."""
     # asyncssh logs commands at INFO and environments at DEBUG.
     logging.getLogger("asyncssh").setLevel(logging.WARNING)
+    # asyncio warns of each write to a link that was cut; its errors are more than that.
+    logging.getLogger("asyncio").setLevel(logging.ERROR)
     return AsyncioThread(trio.lowlevel.current_trio_token())
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
+import socket
 import threading
 
 import pytest
@@ -175,3 +176,21 @@ def test_an_interrupt_from_the_keyboard_ends_a_call_and_the_run() -> None:
         trio.run(main)
 
     assert _all_ended()
+
+
+async def test_writing_to_a_link_that_was_cut_is_no_warning(
+    thread: AsyncioThread, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The loss of the link is told by itself; the library's word on each write tells nobody."""
+    ours, theirs = socket.socketpair()
+
+    async def write_on() -> None:
+        _, writer = await asyncio.open_connection(sock=ours)
+        theirs.close()
+        for _ in range(20):
+            writer.write(b"lost")
+        writer.close()
+
+    await thread.call(write_on)
+
+    assert caplog.records == []
