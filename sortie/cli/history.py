@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _ERROR_LIMIT = 300
 _NAME_LIMIT = 60
+_IMAGE_LIMIT = 120
 _COLUMNS = (
     "started",
     "took",
@@ -32,8 +33,10 @@ _COLUMNS = (
     "used",
     "files",
     "host",
+    "image",
 )
 _SILENT: Mapping[str, Sequence[str]] = {
+    "image": ("",),
     "host": (LOCAL, ""),
     "attempt": ("0",),
     "files": ("",),
@@ -41,7 +44,7 @@ _SILENT: Mapping[str, Sequence[str]] = {
     "turns": (),
     "rule": ("",),
 }
-_RARE = ("rule", "files")
+_RARE = ("rule", "files", "image")
 """The columns that are left out where no run has anything in them."""
 
 _SPARED = tuple(_SILENT)
@@ -167,6 +170,8 @@ def listing(rows: Sequence[HistoryRow], width: int) -> str:
 
 
 def _cells(row: HistoryRow) -> dict[str, str]:
+    from sortie.web.runs import image_text
+
     files = row.activity.files_modified
     more = "+" if row.activity.files_omitted else ""
     return {
@@ -180,6 +185,7 @@ def _cells(row: HistoryRow) -> dict[str, str]:
         "used": _used(row),
         "files": "" if files is None else f"{len(files)}{more}",
         "host": _cut(row.host, _NAME_LIMIT),
+        "image": _cut(image_text(row.image, row.image_digest) or "", _IMAGE_LIMIT),
     }
 
 

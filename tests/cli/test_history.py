@@ -10,8 +10,8 @@ import trio
 from msgspec.structs import replace
 
 from sortie.cli.history import listing
-from sortie.model import Activity, ErrorKind, RunStatus, Spending, Streak
-from sortie.scheduler.records import Record
+from sortie.model import Activity, ErrorKind, RunId, RunStatus, Spending, Streak
+from sortie.scheduler.records import Record, RecordImage
 from sortie.store.readonly import read_history
 from sortie.store.sqlite import open_store
 from tests.cli.conftest import Cli
@@ -36,6 +36,7 @@ DONE = Activity(
 HOSTILE = an_issue("[red]\x1b[2J{{ 7*7 }}", title="x")
 
 T = 1_700_000_000.0
+DIGEST = "0123456789abcdef" * 4
 
 
 def record(here: Path, *rounds: tuple[float, list[Record]]) -> None:
@@ -113,6 +114,33 @@ started                took  issue  status     turns
 @pytest.mark.parametrize(("width", "shown"), [(100, LISTING), (80, NARROW), (55, NARROWER)])
 def test_a_narrow_terminal_has_a_table_too(here: Path, width: int, shown: str) -> None:
     """Columns without room are told below their runs, where they say anything."""
+    assert listing(read_history(str(here / ".sortie.db")), width) == shown
+
+
+IN_CONTAINERS = """\
+started                took  issue  attempt  status     turns  used  host   image
+2023-11-14 22:13:30Z  10.0s  B-2          0  succeeded      0        local
+2023-11-14 22:13:20Z  10.0s  A-1          0  succeeded      0        local  team/tools:7, sha256:0123456789ab
+"""  # noqa: E501
+WITHOUT_ROOM = """\
+started                took  issue  attempt  status     turns  used  host
+2023-11-14 22:13:30Z  10.0s  B-2          0  succeeded      0        local
+2023-11-14 22:13:20Z  10.0s  A-1          0  succeeded      0        local
+    image team/tools:7, sha256:0123456789ab
+"""
+
+
+@pytest.mark.parametrize(("width", "shown"), [(120, IN_CONTAINERS), (78, WITHOUT_ROOM)])
+def test_the_image_of_a_run_is_shown(here: Path, width: int, shown: str) -> None:
+    """Where any run had a container, with what the image's name meant then."""
+    image = RecordImage(run_id=RunId("r-1"), image="team/tools:7", digest=f"sha256:{DIGEST}")
+    record(
+        here,
+        (T, [begin("r-1", A), image]),
+        (T + 10, [end("r-1", turns=0), begin("r-2", an_issue("B-2"))]),
+        (T + 20, [end("r-2", turns=0)]),
+    )
+
     assert listing(read_history(str(here / ".sortie.db")), width) == shown
 
 
