@@ -12,6 +12,7 @@ import trio
 from sortie.transports.walls.container_engine import ContainerEngine
 from tests.e2e.conftest import Start
 from tests.e2e.place import PATIENCE, Place
+from tests.e2e.test_self_review import APPROVES, Reviewed
 from tests.transports.containers import (
     ENGINES,
     IMAGE,
@@ -163,3 +164,41 @@ async def test_a_killed_daemon_leaves_no_container(place: Place, start: Start, e
 
     assert began["container"] != former
     assert await containers_of(began["container"], engine) == []
+
+
+async def test_a_reviewer_has_a_container_of_its_own(
+    place: Place, start: Start, engine: str
+) -> None:
+    """It sees its clone and not the workspace, and neither container is left."""
+    reviewed = Reviewed(place)
+    named = f"cat /proc/sys/kernel/hostname >>{place.root}/where"
+    reviewed.do(f"echo $TURN >>out.txt; {named}")
+    reviewed.judge(f"test ! -e {place.workspaces}/T-1; {named}; {APPROVES}")
+    written = [place.agents_log, *(place.root / name for name in ("worker", "review", "where"))]
+    for path in written:
+        path.touch()
+    reviewed.write(
+        sandbox={
+            "kind": "container",
+            "image": IMAGE,
+            "engine": engine,
+            "network": "none",
+            "read": [
+                *seen_by_tests(),
+                *(str(place.root / name) for name in ("agent", "DO", "REVIEW")),
+            ],
+            "write": [str(path) for path in written],
+        }
+    )
+
+    async with start("--exit-when-idle", **engine_environ(engine)) as daemon:
+        told = await daemon.line("review.finished", within=SLOW, issue="T-1")
+        began = daemon.lines("container.started", issue="T-1")
+        await daemon.line("run.finished", within=SLOW, issue="T-1", status="succeeded")
+        assert await daemon.exit_code(within=SLOW) == 0
+    worked, judged = (place.root / "where").read_text().split()
+
+    assert told["verdict"] == "approve"
+    assert worked != judged
+    assert git(reviewed.bare, "show", "sortie/T-1:out.txt") == "1"
+    assert [await containers_of(each["container"], engine) for each in began] == [[]]
