@@ -171,15 +171,6 @@ def _remote_findings(sandbox: SandboxSettings, worker: WorkerSettings) -> Iterat
     if sandbox.kind == "container":
         message = "container is for runs on this machine; on SSH hosts it is bubblewrap or command"
         yield Finding(path=("sandbox", "kind"), message=message, because=hosts)
-    if sandbox.kind == "bubblewrap" and worker.ssh_reattach:
-        reattach = ("worker", "ssh_reattach")
-        why = "is not for worker.ssh_reattach: the way to the proxy ends with the link"
-        if sandbox.hosts:
-            message = f"a list of hosts {why}"
-            yield Finding(path=("sandbox", "network"), message=message, because=reattach)
-        if sandbox.credentials == "proxy":
-            message = f"proxy {why}"
-            yield Finding(path=("sandbox", "credentials"), message=message, because=reattach)
     if worker.ssh_secret_delivery == "inline":
         message = "is not for worker.ssh_secret_delivery: inline, with which a command is a shell's"
         delivery = ("worker", "ssh_secret_delivery")

@@ -109,8 +109,6 @@ def sandboxed_on_host(
     if sandbox.kind == "container":
         return AbsentSandbox(outside, "sandbox.kind: container")
     network = _network_of(settings, tell)
-    if network is not None and settings.worker.ssh_reattach:
-        return AbsentSandbox(outside, "sandbox.network with a list of hosts and ssh_reattach")
     from sortie.transports.walls.enclosure import Enclosure
     from sortie.transports.walls.remote_bubblewrap import RemoteBubblewrapTransport
 

@@ -216,7 +216,8 @@ class ForwardsSockets(Protocol):
 
     def forwarded(self, path: str, here: str) -> AbstractAsyncContextManager[None]:
         """Have a unix socket listen at a ``path`` on the host, whose connections come to the one at
-        ``here``, while the block lasts and the link does not break. Raises TransportError."""
+        ``here``, while the block lasts. A link that is lost cancels it, unless programs there
+        outlive theirs. Raises TransportError."""
         ...
 
 

@@ -8,9 +8,11 @@ host no longer answers; that is a HostError then, and what ran there ends by its
 
 from __future__ import annotations
 
+import posixpath
 import secrets
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from functools import partial
 from typing import Literal
 
 import trio
@@ -42,6 +44,7 @@ from sortie.transports.remote.run_endings import RunEndings, under_way
 from sortie.transports.remote.scripts import SHELL
 from sortie.transports.remote.shell import Question, Shell
 from sortie.transports.remote.shell_link import ShellLink
+from sortie.transports.remote.socket_forward import SocketForward
 from sortie.transports.remote.supervised_process import Links
 from sortie.transports.remote.supervised_programs import SupervisedPrograms
 from sortie.transports.remote.supervisor_scripts import KEPT
@@ -110,8 +113,15 @@ class ShellTransport:
         self._hurry.set()
 
     def forwarded(self, path: str, here: str) -> AbstractAsyncContextManager[None]:
-        """Have a unix socket of this machine on the host; see ForwardsSockets."""
-        return self._link.forwarded(path, here)
+        """Have a unix socket of this machine on the host; see ForwardsSockets. Where programs
+        outlive their links, it is opened again after one that was lost."""
+        if not self._supervised.wanted:
+            return self._link.forwarded(path, here)
+        remove = partial(self.files.remove_file, *posixpath.split(path))
+        forward = SocketForward(
+            link=self._link, path=path, here=here, remove=remove, reattach=self._bounds.reattach
+        )
+        return forward.opened()
 
     def process(self, command: Command) -> AbstractAsyncContextManager[Process]:
         """Start a program; leaving the block ends its whole tree. See the port."""

@@ -2,7 +2,8 @@
 
 The network behind the wall is a loopback. A small program in there listens on it, and hands its
 connections to a unix socket, which the wall shows; on the host that socket is one of this machine,
-through the connection of SSH.
+through the connection of SSH. Where another socket has come in its place, since the link was lost,
+the program ends the connections of the one before, which may be silent and not broken.
 """
 
 from __future__ import annotations
@@ -39,11 +40,18 @@ POSIX::_exit(0) if $child;
 POSIX::setsid();
 open STDIN, '<', '/dev/null'; open STDOUT, '>', '/dev/null'; open STDERR, '>', '/dev/null';
 $SIG{CHLD} = 'IGNORE';
+sub now { my @found = stat $path; "@found[0, 1, 10]" }
 sub move {
-  my ($from, $to) = @_;
-  while (sysread $from, my $piece, 65536) {
-    for (my $at = 0; $at < length $piece;) {
-      my $put = syswrite $to, $piece, length($piece) - $at, $at;
+  my ($from, $to, $was) = @_;
+  $SIG{ALRM} = sub { now() eq $was or POSIX::_exit(1); alarm 5 };
+  alarm 5;
+  while (1) {
+    my $got = sysread $from, my $piece, 65536;
+    next if !defined $got && $! == POSIX::EINTR();
+    last unless $got;
+    for (my $at = 0; $at < $got;) {
+      my $put = syswrite $to, $piece, $got - $at, $at;
+      next if !defined $put && $! == POSIX::EINTR();
       defined $put or POSIX::_exit(1);
       $at += $put;
     }
@@ -55,12 +63,13 @@ while (1) {
   defined(my $one = fork) or next;
   next if $one;
   close $door;
+  my $was = now();
   my $there;
   socket($there, PF_UNIX, SOCK_STREAM, 0) && connect($there, sockaddr_un($path))
     or POSIX::_exit(1);
   my $other = fork;
   defined $other or POSIX::_exit(1);
-  $other ? move($here, $there) : move($there, $here);
+  $other ? move($here, $there, $was) : move($there, $here, $was);
   POSIX::_exit(0);
 }
 """
@@ -78,6 +87,18 @@ os.setsid()
 null = os.open(os.devnull, os.O_RDWR)
 for number in range(3):
     os.dup2(null, number)
+def now():
+    try:
+        found = os.stat(path)
+        return found.st_dev, found.st_ino, found.st_ctime
+    except OSError:
+        return None
+def cut(*both):
+    for one in both:
+        try:
+            one.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
 def move(source, target):
     try:
         piece = source.recv(65536)
@@ -86,21 +107,23 @@ def move(source, target):
             piece = source.recv(65536)
         target.shutdown(socket.SHUT_WR)
     except OSError:
-        for one in (source, target):
-            try:
-                one.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
+        cut(source, target)
 def serve(here):
     with here, socket.socket(socket.AF_UNIX) as there:
+        was = now()
         try:
             there.connect(path)
         except OSError:
             return
-        answers = threading.Thread(target=move, args=(there, here), daemon=True)
-        answers.start()
-        move(here, there)
-        answers.join()
+        ways = (here, there), (there, here)
+        threads = [threading.Thread(target=move, args=one, daemon=True) for one in ways]
+        for one in threads:
+            one.start()
+        for one in threads:
+            while one.is_alive():
+                one.join(5)
+                if now() != was:
+                    cut(here, there)
 while True:
     here, _ = door.accept()
     threading.Thread(target=serve, args=(here,), daemon=True).start()
