@@ -39,7 +39,7 @@ class Format(StrEnum):
 
 
 class ReaderGone(Exception):
-    """Whoever read stdout has had enough."""
+    """The reader of stdout has closed it."""
 
 
 class OutputFailed(Exception):

@@ -121,7 +121,7 @@ def pausing() -> Iterator[Pause]:
     reader, writer = socket.socketpair()
     with reader, writer:
         writer.setblocking(False)
-        heeded = signal.signal(signal.SIGWINCH, lambda *_: None)  # else nobody is woken for it
+        heeded = signal.signal(signal.SIGWINCH, lambda *_: None)  # else nothing is woken by it
         woken = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
 
         def pause(seconds: float) -> None:

@@ -1,7 +1,7 @@
 """The standard streams of a command: buffered or not, broken, full, or missing from the start.
 
 Python keeps what it could not write, tries again while it shuts down, complains about that in its
-own words and exits with 120. Here a failure is told once, by whoever writes, and forgotten.
+own words and exits with 120. Here a failure is told once, by the writer, and forgotten.
 
 Rule 1: output that fails raises ReaderGone or OutputFailed, also inside a library; what is written
 after that is dropped.

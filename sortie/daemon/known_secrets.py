@@ -11,7 +11,7 @@ minutes."""
 
 
 class KnownSecrets:
-    """Tells those who write texts which secrets to hide.
+    """Tells the writers of texts which secrets to hide.
 
     What a run may have been given stays hidden when the settings name something else.
     """

@@ -122,7 +122,7 @@ class RemoteTransports:
                 await trio.sleep(_CLOSED_EVERY)
 
     def _is_open(self, key: HostKey) -> bool:
-        """Tell whether a host has a root of ours, or a connection that nobody wants to keep."""
+        """Tell whether a host has a root of ours, or a connection that none wants to keep."""
         holds = key in self._locks and self._locks[key].holds_any
         return holds or self._connections.is_closing(key)
 

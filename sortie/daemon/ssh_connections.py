@@ -52,7 +52,7 @@ class CommonEnviron(Mapping[str, str]):
 
 
 class _HostConnections:
-    """The connections to one host, who uses them, and who of these wants to keep them."""
+    """The connections to one host, their owners, and which of these want to keep them."""
 
     def __init__(self, key: HostKey, thread: AsyncioThread) -> None:
         host, ssh = key
@@ -93,12 +93,12 @@ class SshConnections:
         found.pool.set_wanted(bool(found.wanted_by))
 
     def is_closing(self, key: HostKey) -> bool:
-        """Tell whether a connection is open that nobody wants to keep."""
+        """Tell whether a connection is open that no owner wants to keep."""
         found = self._hosts[key]
         return not found.wanted_by and found.pool.links > 0
 
     def leave(self, owner: Owner) -> None:
-        """Let an owner go that has ended; nobody is given its variables before there is another."""
+        """Let an owner go that has ended; no other is given its variables before there is one."""
         for key, found in self._hosts.items():
             if owner in found.environ.of:
                 self.set_wanted(owner, key, wanted=False)

@@ -56,9 +56,9 @@ async def open_client(
 ) -> AsyncIterator[HttpClient]:
     """Hold a client open; ``endpoint`` is what all paths are added to.
 
-    Who opens it with the same credential of the same provider meanwhile gets the same client, so
-    that a limit of the account is counted once. ``progress`` is called with each answer. Raises
-    TrackerError (INVALID) where the endpoint is no address.
+    Opened again meanwhile with the same credential of the same provider, it gives the same
+    client, so that a limit of the account is counted once. ``progress`` is called with each
+    answer. Raises TrackerError (INVALID) where the endpoint is no address.
     """
     client = HttpClient(provider, ServerEndpoint.of(endpoint), credential)
     client = next((other for other in _open if other.account == client.account), client)
@@ -105,7 +105,7 @@ class HttpClient:
 
     @property
     def account(self) -> tuple[object, ...]:
-        """The service and the account: who asks for the same ones shares a client."""
+        """The service and the account, by which a client is shared."""
         provider = replace(self._provider, change_gap=0.0)
         return provider, str(self.endpoint), self.credential.identity
 

@@ -24,7 +24,7 @@ REMEMBERED_ANSWERS = 2000
 class ETagMemory:
     """The last answer to each question that had an ETag; what was asked for longest ago goes first.
 
-    What was parsed is kept, and not the bytes of the body, which nobody reads again.
+    What was parsed is kept, and not the bytes of the body, which is not read again.
     """
 
     def __init__(self, limit: int = REMEMBERED_BYTES, answers: int = REMEMBERED_ANSWERS) -> None:

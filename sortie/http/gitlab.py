@@ -9,7 +9,7 @@ from sortie.model import TrackerErrorKind
 PROVIDER = Provider(
     name="GitLab",
     kinds={
-        # "Resource lock": somebody else writes the same issue at this moment.
+        # "Resource lock": another request writes the same issue at this moment.
         409: TrackerErrorKind.UNAVAILABLE,
         # An issue or a project is 404; what is gone for good is a route of the API.
         410: TrackerErrorKind.CLOSED,

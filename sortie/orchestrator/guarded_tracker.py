@@ -216,7 +216,7 @@ class GuardedTracker:
                 retry_after=pause.until - trio.current_time(),
                 lists_only=self.pause is None,
             )
-        began, error = trio.current_time(), "nobody waited for the answer any more"
+        began, error = trio.current_time(), "the answer was not waited for any more"
         try:
             answer = await bounded(request)
             error = ""

@@ -3,8 +3,9 @@
 Rule 1: guaranteed slots are kept for their scheduler, wanted or not, and never lent.
 Rule 2: the rest is divided by weight among those that want it, and what one does not want goes to
 the others (max-min fairness). What is lent comes back as runs end.
-Rule 3: a slot that cannot be divided goes to the one that is owed most, so that nobody starves.
-Rule 4: a limit is lowered at once, and raised only by slots that nobody uses, holds or was told of.
+Rule 3: a slot that cannot be divided goes to the scheduler that is owed most, so that none starves.
+Rule 4: a limit is lowered at once, and raised only by slots that no scheduler uses, holds or was
+told of.
 So the sum of all runs never exceeds the common limit, also while limits move.
 """
 
@@ -99,8 +100,8 @@ def _urgency(claim: SlotClaim) -> float:
 
 
 class _Pool(Struct):
-    """What is remembered of slots that are divided: what each is owed, how fast that grows, and who
-    has more of them than its whole share."""
+    """What is remembered of slots that are divided: what each is owed, how fast that grows, and
+    which have more of them than their whole share."""
 
     owed: dict[str, float] = field(default_factory=dict)
     growth: dict[str, float] = field(default_factory=dict)
@@ -110,7 +111,7 @@ class _Pool(Struct):
         """Return the limit of each, after so many seconds in which they had what they use."""
         kept, shares = guaranteed_slots(total, claims), fair_shares(total, claims)
         wanting = [name for name, claim in claims.items() if claim.want > kept[name]]
-        # Who only waits for a host is owed no more meanwhile, and no less.
+        # A scheduler that only waits for a host is owed no more meanwhile, and no less.
         self.owed = {
             name: self.owed.get(name, 0.0) + self.growth.get(name, 0.0) * seconds
             for name, claim in claims.items()

@@ -136,7 +136,7 @@ def _free_for(issue: Issue, view: View) -> int:
     """Return how many slots an issue's rule may still have.
 
     Slots are guaranteed to rules out of the settings' own limit: a share of a process may be as
-    small as what is wanted, so that nobody would be started if they were kept out of that.
+    small as what is wanted, so that no run would be started if they were kept out of that.
     """
     own, load, policy = view.state.rule_of(issue), view.load, view.state.policy
     kept = {rule.name: max(0, rule.guaranteed - load.by_rule[rule.name]) for rule in policy.rules}

@@ -186,7 +186,7 @@ def _exhaust(state: SchedulerState, watched: Watched, kind: ReactionKind, now: f
         f"Sortie has asked its agent {times} about {kind}, which is all that"
         f" `reactions.{kind}.max_runs` allows. A person is needed: push to the branch"
     )
-    # Without the block nobody listens to comments.
+    # Without the block no comment is listened to.
     body += "." if settings.commands is None else ", or say `/sortie retry`."
     errands: tuple[Errand, ...] = (
         LabelChange(add=(settings.needs_human_label,)),

@@ -49,7 +49,7 @@ class PrivateDirectory:
         fd = self._open(name, os.O_RDWR | os.O_CREAT)
         try:
             if os.fstat(fd).st_size < size:
-                raise OSError(errno.ESTALE, "somebody has made it shorter")
+                raise OSError(errno.ESTALE, "another process has made it shorter")
             os.ftruncate(fd, size)
             _write_all(fd, data, size)
         finally:

@@ -137,7 +137,7 @@ class Tracker(Protocol):
     ) -> None:
         """Add a comment to an issue.
 
-        ``key`` names this comment and no other. Who tries again gives the same key, by which a
+        ``key`` names this comment and no other. A second try gives the same key, by which a
         tracker over a network finds what it has made although the answer was lost. ``again``: it
         may have been made by an earlier life, of which this tracker knows nothing.
         """

@@ -4,7 +4,7 @@ A feed says what there is and what has changed since it was last asked; the broa
 numbers what it says, and hands the same bytes to every listener. A stream of other things, such as
 fragments of a page, is another feed with a broadcaster of its own.
 
-Rule 1: while nobody listens, the feed is not asked.
+Rule 1: without a listener the feed is not asked.
 Rule 2: however much happens, the feed is asked once in ``Pace.shortest`` seconds at most, and takes
 no more than a twenty-fifth of the time; every ``Pace.longest`` seconds it is asked anyway.
 Rule 3: a listener with ``BUFFER`` unread updates is dropped; the others do not wait for it.

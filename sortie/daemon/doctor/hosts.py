@@ -191,7 +191,7 @@ class HostLook:
         agent = self._settings.agent
         default = agents.ADAPTERS.load(agent.kind).default_command
         if self._settings.worker.ssh_secret_delivery == "inline":
-            return passed("agent.command is a piece of shell, which nobody can look for")
+            return passed("agent.command is a piece of shell, which cannot be looked for")
         try:
             argv = await resolve_command(agent.command, default, self._transport, None)
         except AgentError as error:

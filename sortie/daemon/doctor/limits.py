@@ -1,6 +1,6 @@
 """The checks of what the system lets a daemon have: files, processes and cgroups.
 
-Where a daemon is at work, its own limits are looked at, else those of whoever asks.
+Where a daemon is at work, its own limits are looked at, else those of this process.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ async def git_result(transport: Transport, environ: Mapping[str, str]) -> CheckR
     ]
     if missing:
         return warned(
-            f"{version.said} has no {' and no '.join(missing)}: whoever commits here fails"
+            f"{version.said} has no {' and no '.join(missing)}: a commit here fails"
             " where the repository does not say who that is",
             _COMMITTER,
         )

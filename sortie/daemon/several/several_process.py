@@ -201,7 +201,7 @@ class _Several:
         for each in self._supervisors:
             each.reload()
         if not any(each.member is not None for each in self._supervisors):
-            self._manager.started()  # nobody will tell that a file was read
+            self._manager.started()  # no message will tell that a file was read
 
     def _is_idle(self) -> bool:
         lives = [each.member.live_runs for each in self._supervisors if each.member is not None]

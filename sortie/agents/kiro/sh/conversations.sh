@@ -91,7 +91,7 @@ is_new "$store" "$version" && fits "$store" "$size" || return
 say content "$store" "$database"
 tell
 query "$2" 2>/dev/null
-# Nobody asks what other stores hold besides.
+# What other stores hold besides is not asked.
 mode=look
 }
 
