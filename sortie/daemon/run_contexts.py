@@ -168,6 +168,7 @@ class RunContexts:
         return sandboxed_on_host(
             settings,
             transport,
+            self._environ,
             {name: self._environ[name] for name in here.handed_over if name in self._environ},
             mirror=None if remote is None else remote.at(settings.remote_root).mirror,
             tell=self._transports.publish,

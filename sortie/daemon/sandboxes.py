@@ -45,7 +45,7 @@ def sandboxed(
 
             assert sandbox.command is not None
             return WrapperTransport(outside, _words(sandbox.command))
-    network = _network_of(settings, tell)
+    network = _network_of(settings, environ, tell)
     home = environ.get("HOME", "")
     read = _at_home((*(() if mirror is None else (mirror,)), *sandbox.read), home)
     write = _at_home(sandbox.write, home)
@@ -88,6 +88,7 @@ def sandboxed(
 def sandboxed_on_host(
     settings: Settings,
     outside: Transport,
+    environ: Mapping[str, str],
     handed_over: Mapping[str, str],
     *,
     mirror: str | None,
@@ -95,8 +96,8 @@ def sandboxed_on_host(
 ) -> SandboxedTransport | None:
     """Return the wall for runs of these settings on a remote host, None where they want none.
 
-    ``handed_over`` is what agents there have of the daemon's environment, and ``mirror`` is whose
-    objects the workspaces borrow. ``tell`` is given the facts of connections.
+    ``environ`` is the daemon's environment, and ``handed_over`` what agents there have of it;
+    ``mirror`` is whose objects the workspaces borrow. ``tell`` is given the facts of connections.
     """
     sandbox = settings.sandbox
     if sandbox.kind == "none":
@@ -108,7 +109,7 @@ def sandboxed_on_host(
         return WrapperTransport(outside, _words(sandbox.command))
     if sandbox.kind == "container":
         return AbsentSandbox(outside, "sandbox.kind: container")
-    network = _network_of(settings, tell)
+    network = _network_of(settings, environ, tell)
     from sortie.transports.walls.enclosure import Enclosure
     from sortie.transports.walls.remote_bubblewrap import RemoteBubblewrapTransport
 
@@ -142,13 +143,16 @@ def _name_of(db_path: str) -> str:
     return hashlib.sha256(os.fsencode(os.path.realpath(db_path))).hexdigest()[:16]
 
 
-def _network_of(settings: Settings, tell: Callable[[Fact], None]) -> RunNetwork | None:
+def _network_of(
+    settings: Settings, environ: Mapping[str, str], tell: Callable[[Fact], None]
+) -> RunNetwork | None:
     """Return the network of its own that a run has, None where it has the host's or none."""
     sandbox = settings.sandbox
     proxied = sandbox.credentials == "proxy"
     if not sandbox.hosts and not proxied:
         return None
     from sortie.transports.walls.run_network import RunNetwork
+    from sortie.transports.walls.upstream_proxy import UpstreamProxy
 
     endpoints = [
         endpoint
@@ -161,6 +165,7 @@ def _network_of(settings: Settings, tell: Callable[[Fact], None]) -> RunNetwork 
         tell=tell,
         endpoints=tuple(dict.fromkeys(endpoints)) if proxied else None,
         repository=pushes,
+        upstream=UpstreamProxy.of(environ),
     )
 
 

@@ -76,7 +76,9 @@ async def _tried(
     adapter = agents.ADAPTERS.load(settings.agent.kind)
     names = (*adapter.env_names, *settings.worker.ssh_pass_env)
     handed_over = {name: environ[name] for name in names if name in environ}
-    wall = sandboxed_on_host(settings, transport, handed_over, mirror=None, tell=lambda _: None)
+    wall = sandboxed_on_host(
+        settings, transport, environ, handed_over, mirror=None, tell=lambda _: None
+    )
     assert wall is not None
     try:
         async with _outside(transport) as found:

@@ -2,7 +2,8 @@
 
 Rule 1: a name is looked up only where the list covers it, so that nothing is told to name servers
 by asking for names.
-Rule 2: the connection goes to an address that was checked, never to a name.
+Rule 2: the connection goes to an address that was checked, never to a name; but where the machine
+reaches others by a proxy alone, that one is told the name, and looks it up.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 import trio
 from msgspec import Struct
 
+from sortie.model.addresses import is_loopback
 from sortie.model.allowed_hosts import AllowedHost, Network, covering, network_of
 from sortie.resources.shortages import Shortage
 from sortie.resources.threads import run_in_thread
 from sortie.transports.walls.request_target import authority
+from sortie.transports.walls.upstream_proxy import TunnelRefused, UpstreamProxy
 
 CONNECT_TIMEOUT = 15.0
 """Seconds for each address, and for a handshake of TLS."""
@@ -81,6 +84,7 @@ class Destinations(Struct, frozen=True, kw_only=True):
     """Decides which hosts may be reached, and reaches them.
 
     ``setting`` is the key of the list, for refusals. ``tls`` checks the certificates of servers.
+    ``upstream`` is the proxy by which the machine itself reaches others, if any.
     """
 
     allowed: Collection[AllowedHost]
@@ -88,6 +92,7 @@ class Destinations(Struct, frozen=True, kw_only=True):
     lookup: Lookup
     connect: Connect
     tls: Callable[[], ssl.SSLContext]
+    upstream: UpstreamProxy | None = None
 
     def check(self, host: str, port: int) -> list[AllowedHost]:
         """Return the entries that cover a host. Raises NotAllowed where there is none."""
@@ -102,10 +107,14 @@ class Destinations(Struct, frozen=True, kw_only=True):
     async def reach(self, host: str, port: int) -> trio.SocketStream:
         """Connect to a host that the list allows. Raises NotAllowed and Unreachable."""
         entries = self.check(host, port)
+        if (upstream := self._upstream_for(host)) and not _is_address(host):
+            return await self._through(upstream, host, port)
         found = await self._addresses(host)
         fit = [one for one in found if any(entry.permits(host, one) for entry in entries)]
         if not fit:
             raise NotAllowed(_address_refused(host, port, found[0], self.setting))
+        if upstream is not None:
+            return await self._through(upstream, host, port)
         return await self._first_of(host, port, fit)
 
     async def reach_anywhere(self, host: str, port: int) -> trio.SocketStream:
@@ -113,7 +122,33 @@ class Destinations(Struct, frozen=True, kw_only=True):
 
         Raises Unreachable.
         """
+        if (upstream := self._upstream_for(host)) is not None:
+            return await self._through(upstream, host, port)
         return await self._first_of(host, port, await self._addresses(host))
+
+    def _upstream_for(self, host: str) -> UpstreamProxy | None:
+        """Return the proxy by which a host is reached; this machine never is."""
+        if self.upstream is None or is_loopback(host) or not self.upstream.is_for(host):
+            return None
+        return self.upstream
+
+    async def _through(self, proxy: UpstreamProxy, host: str, port: int) -> trio.SocketStream:
+        """Return a tunnel of a proxy to a host."""
+        if not proxy.host:
+            raise Unreachable(f"{proxy.variable} of the daemon is no address as http://proxy:3128")
+        stream = await self._first_of(proxy.host, proxy.port, await self._addresses(proxy.host))
+        async with AsyncExitStack() as undo:
+            undo.push_async_callback(trio.aclose_forcefully, stream)
+            try:
+                with trio.fail_after(CONNECT_TIMEOUT):
+                    await proxy.open_tunnel(stream, host, port)
+            except trio.TooSlowError:
+                late = f"the proxy of {proxy.variable} opens no tunnel to {_shown(host, port)}"
+                raise Unreachable(late, timed_out=True) from None
+            except TunnelRefused as error:
+                raise Unreachable(str(error)) from error
+            undo.pop_all()
+        return stream
 
     async def secure(
         self, stream: trio.SocketStream, host: str
@@ -142,10 +177,8 @@ class Destinations(Struct, frozen=True, kw_only=True):
         return secure
 
     async def _addresses(self, host: str) -> Sequence[Address]:
-        try:
+        if _is_address(host):
             return [ip_address(host)]
-        except ValueError:
-            pass
         try:
             with trio.fail_after(CONNECT_TIMEOUT):
                 found = await self.lookup(host)
@@ -189,6 +222,14 @@ def _address_refused(host: str, port: int, address: Address, setting: str) -> st
     if network_of(address) is Network.PRIVATE:
         return f"{told} a private address, which {setting} allows by {_shown(host, port)} alone"
     return f"{told} which {setting} allows by {_shown(str(address), port)} alone"
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 def _shown(host: str, port: int) -> str:

@@ -36,6 +36,7 @@ from sortie.transports.walls.http_side import AgentSide, HttpSide
 from sortie.transports.walls.proxied_credentials import ProxiedCredentials
 from sortie.transports.walls.proxied_requests import ProxiedRequests, RequestLimits
 from sortie.transports.walls.request_target import RequestRefused
+from sortie.transports.walls.upstream_proxy import UpstreamProxy
 
 _NO_ROOM = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS})
 _PAUSE = 0.1  # seconds, in which descriptors may come back
@@ -64,11 +65,13 @@ async def open_filter_proxy(
     lookup: Lookup | None = None,
     connect: Connect = connect_to,
     tls: ssl.SSLContext | None = None,
+    upstream: UpstreamProxy | None = None,
 ) -> AsyncIterator[None]:
     """Serve one run on listeners, which are closed at the end, while the block is open.
 
     The caller enters and leaves in one task. ``tell`` is given facts, also at the end. ``lookup``,
-    ``connect`` and ``tls`` are the system's where they are not given.
+    ``connect`` and ``tls`` are the system's where they are not given. ``upstream`` is the proxy by
+    which the machine itself reaches others, if any.
     """
     totals = ConnectionTotals(run_id, tell)
     destinations = Destinations(
@@ -77,6 +80,7 @@ async def open_filter_proxy(
         lookup=lookup or Resolver(),
         connect=connect,
         tls=lambda: tls or _system_tls(),
+        upstream=upstream,
     )
     requests = ProxiedRequests(
         destinations=destinations,

@@ -27,6 +27,7 @@ from sortie.transports.walls.proxied_credentials import (
     RemoteCredential,
     proxied_credentials,
 )
+from sortie.transports.walls.upstream_proxy import UpstreamProxy
 
 _URL = f"http://127.0.0.1:{PROXY_PORT}"
 _GIT_USERNAME, _GIT_PASSWORD = "SORTIE_GIT_USERNAME", "SORTIE_GIT_PASSWORD"
@@ -38,13 +39,15 @@ class RunNetwork(Struct, frozen=True, kw_only=True):
 
     ``endpoints`` are the services of the agent's model whose keys it does not get, None where it
     has its keys itself; ``repository`` is then the address that its git may push to, None where
-    it may not. ``tell`` is given the facts of connections.
+    it may not. ``tell`` is given the facts of connections. ``upstream`` is the proxy by which this
+    machine reaches others, if any.
     """
 
     allowed: tuple[AllowedHost, ...]
     tell: Callable[[Fact], None]
     endpoints: tuple[ModelEndpoint, ...] | None = None
     repository: str | None = None
+    upstream: UpstreamProxy | None = None
 
     __repr__ = repr_without("tell")
 
@@ -80,6 +83,7 @@ class RunNetwork(Struct, frozen=True, kw_only=True):
                     self.tell,
                     run_id=RunId(env.get(COOKIE, "")),
                     credentials=credentials,
+                    upstream=self.upstream,
                 )
                 async with proxy:
                     yield process

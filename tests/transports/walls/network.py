@@ -25,6 +25,7 @@ from sortie.transports.walls.destinations import Address, connect_to
 from sortie.transports.walls.filter_proxy import ProxyRules, open_filter_proxy
 from sortie.transports.walls.proxied_credentials import ProxiedCredentials
 from sortie.transports.walls.proxied_requests import RequestLimits
+from sortie.transports.walls.upstream_proxy import UpstreamProxy
 
 RUN = RunId("11111111-2222-3333-4444-555555555555")
 LIMIT = 60.0  # seconds that a machine at a load of 20 keeps
@@ -141,6 +142,7 @@ class MadeUpNetwork:
         tls: ssl.SSLContext | None = None,
         limits: RequestLimits | None = None,
         max_connections: int = 64,
+        upstream: UpstreamProxy | None = None,
     ) -> AsyncIterator[str]:
         """Have a proxy in front of the network; give its URL."""
         listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
@@ -158,6 +160,7 @@ class MadeUpNetwork:
             lookup=self.lookup,
             connect=self.connect,
             tls=tls,
+            upstream=upstream,
         ):
             yield f"http://127.0.0.1:{listeners[0].socket.getsockname()[1]}"
 
