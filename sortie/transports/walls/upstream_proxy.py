@@ -87,7 +87,7 @@ class UpstreamProxy(Struct, frozen=True, kw_only=True):
             return
         if not answer:
             raise TunnelRefused(f"the proxy of {self.variable} broke off")
-        if status == "407":
+        if status in ("401", "407"):  # tinyproxy says the former
             raise TunnelRefused(f"the proxy of {self.variable} wants another name and password")
         raise TunnelRefused(f"the proxy of {self.variable} answers {status} for {place}")
 

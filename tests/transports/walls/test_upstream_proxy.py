@@ -153,6 +153,7 @@ async def test_a_key_goes_to_its_server_through_the_tunnel(tmp_path: Path) -> No
     ("answer", "told"),
     [
         (b"HTTP/1.1 407 Who?\r\n\r\n", "the proxy of HTTPS_PROXY wants another name and password"),
+        (b"HTTP/1.1 401 Who?\r\n\r\n", "the proxy of HTTPS_PROXY wants another name and password"),
         (b"HTTP/1.1 503 No\r\n\r\n", "the proxy of HTTPS_PROXY answers 503 for docs.example:80"),
         (b"", "the proxy of HTTPS_PROXY broke off"),
         (b"x" * 20_000, "the proxy of HTTPS_PROXY broke off"),
