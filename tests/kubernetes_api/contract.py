@@ -10,29 +10,31 @@ from typing import Any
 
 from starlette.requests import HTTPConnection
 
+from tests.kubernetes_api.sandbox_controller import VERSION
+from tests.kubernetes_api.sandbox_description import describe_sandboxes
 from tests.trackers.server.contract import OpenApiContract, Violation
 from tests.trackers.server.exchange import Received, Reply, received
 
 _DESCRIPTION = Path(__file__).with_name("kubernetes.openapi.json.gz")
-_VERSION = "/version"
-"""It is described apart from the objects, in a document of its own."""
+_APART = ("/version", f"/apis/{VERSION}/")
+"""They are described apart from the objects, in documents of their own."""
 
 
 class KubernetesContract:
     """Notes exchanges that are not as described."""
 
     def __init__(self) -> None:
-        self._rest = OpenApiContract(_DESCRIPTION)
+        self._rest = OpenApiContract(_DESCRIPTION, extend=describe_sandboxes)
         self.violations: list[str] = []
 
     def check_request(self, request: Received) -> None:
         """Raise Violation where a request is not as described."""
-        if request.path != _VERSION:
+        if request.path not in _APART:
             self._rest.check_request(request)
 
     def check_answer(self, request: Received, status: int, content: bytes) -> None:
         """Note where an answer is not as described."""
-        if request.path != _VERSION:
+        if request.path not in _APART:
             reply = Reply(status=status, body=content, content_type="application/json")
             self._note(request, reply)
 

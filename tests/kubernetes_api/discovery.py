@@ -19,6 +19,7 @@ _CORE = {
     "events": "Event",
 }
 _LEASES = {"leases": "Lease"}
+_SANDBOXES = {"sandboxes": "Sandbox"}
 _VERSION = {"groupVersion": "coordination.k8s.io/v1", "version": "v1"}
 _GROUP = {"name": "coordination.k8s.io", "versions": [_VERSION], "preferredVersion": _VERSION}
 _ANSWERS: dict[str, Json] = {
@@ -36,6 +37,11 @@ def discovery_routes() -> Iterator[Route]:
     }
     for path, answer in answers.items():
         yield Route(path, _told(answer))
+
+
+def sandbox_resources() -> Json:
+    """Return what there is of agent-sandbox."""
+    return _resources("agents.x-k8s.io/v1beta1", _SANDBOXES)
 
 
 async def tell_namespace(request: Request) -> JSONResponse:

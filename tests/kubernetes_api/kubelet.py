@@ -19,6 +19,8 @@ from tests.kubernetes_api.objects import Json, Objects, Refused, now
 START = 0.02  # seconds until a pod runs, and until it has gone
 
 WORKSPACE = "sortie.dev/workspace"
+_IP = "10.1.0.1"
+"""The address of every pod; nobody uses it."""
 
 
 class NodeRefusal(Refused):
@@ -189,6 +191,8 @@ class Kubelet:
     def _set(self, pod: Json, *, phase: str, container: Any = None, conditions: Any = ()) -> None:
         status: Json = {"phase": phase, "conditions": list(conditions)}
         if phase == "Running":
+            status["conditions"].append({"type": "Ready", "status": "True"})
+            status |= {"podIP": _IP, "podIPs": [{"ip": _IP}]}
             self.hostnames[pod["metadata"]["uid"]] = pod["metadata"]["name"]
         if container is not None:
             status["containerStatuses"] = [_container_status(pod, container)]

@@ -96,6 +96,10 @@ class Objects:
         changed = _merged(self.get(resource, namespace, name), patch)
         return self.change(resource, namespace, changed)
 
+    def tell_status(self, resource: str, namespace: str, name: str, status: Json) -> None:
+        """Put a status in the place of the old one."""
+        self.change(resource, namespace, {**self.get(resource, namespace, name), "status": status})
+
     def bind(self, namespace: str, name: str) -> None:
         """Give a pod to a node."""
         pod = self.get("pods", namespace, name)

@@ -13,6 +13,7 @@ import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import httpx
@@ -25,8 +26,10 @@ from tests.kubernetes_api.api_server import ADMIN, ApiServer
 from tests.kubernetes_api.kubelet import Kubelet
 from tests.kubernetes_api.objects import Json, Refused
 from tests.kubernetes_api.real_objects import NODE, RealObjects
+from tests.kubernetes_api.sandbox_controller import VERSION, SandboxController, definition
 
-MANIFESTS = ROOT / "deploy/kubernetes/agents/pods.yaml"
+MANIFESTS = ROOT / "deploy/kubernetes/agents"
+_DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _IN_MANIFESTS = "sortie-agents"
 ACCOUNT = "system:serviceaccount:sortie:sortie"
 """The daemon's account, as the Role of the manifests is bound to it."""
@@ -136,7 +139,38 @@ class RealApi:
         self._prepare()
         self.token = self._token()
         self._quota: int | None = None
+        self.controller: SandboxController | None = None
         self._denied: frozenset[tuple[str, str]] = frozenset()
+
+    def have_sandboxes(self) -> SandboxController:
+        """Have the API of agent-sandbox and its controller, and the daemon's right to it."""
+        self._made(_DEFINITIONS, definition())
+        self._await_sandboxes(200)
+        self.objects.kinds = (*self.objects.kinds, "sandboxes")
+        for manifest in self._manifests("sandboxes/role.yaml"):
+            self._made(_PLURALS[manifest["kind"]].format(self.namespace), manifest)
+        self._await_right("create", "sandboxes", allowed=True)
+        self.controller = SandboxController(
+            self.objects,
+            partial(self.objects.create, "pods"),
+            partial(self.objects.delete, "pods"),
+            pause=0.2,
+        )
+        self.nursery.start_soon(self.controller.run)
+        return self.controller
+
+    def drop_sandboxes(self) -> None:
+        """Have a cluster without agent-sandbox; no other test uses it meanwhile."""
+        with suppress(Refused):
+            self.objects.ask("DELETE", f"{_DEFINITIONS}/{definition()['metadata']['name']}")
+        self._await_sandboxes(404)
+
+    def _await_sandboxes(self, status: int) -> None:
+        until = time.monotonic() + _PATIENCE
+        for path in (self.objects.path("sandboxes"), f"/apis/{VERSION}"):
+            while self.objects.client.get(path).status_code != status:
+                assert time.monotonic() < until, f"{path} is not answered with {status}"
+                time.sleep(0.05)
 
     @property
     def url(self) -> str:
@@ -195,18 +229,21 @@ class RealApi:
     @denied.setter
     def denied(self, denied: frozenset[tuple[str, str]]) -> None:
         self._denied = denied
-        role = next(one for one in self._manifests() if one["kind"] == "Role")
-        for rule in role["rules"]:
-            (resource,) = rule["resources"]
-            rule["verbs"] = [verb for verb in rule["verbs"] if (verb, resource) not in denied]
+        files = ["pods.yaml"] if self.controller is None else ["pods.yaml", "sandboxes/role.yaml"]
         path = _PLURALS["Role"].format(self.namespace)
-        self.objects.ask("PUT", f"{path}/{role['metadata']['name']}", role)
+        for role in (one for file in files for one in self._manifests(file)):
+            if role["kind"] == "Role":
+                for rule in role["rules"]:
+                    (of,) = rule["resources"]
+                    rule["verbs"] = [verb for verb in rule["verbs"] if (verb, of) not in denied]
+                self.objects.ask("PUT", f"{path}/{role['metadata']['name']}", role)
         for verb, resource in denied:
             self._await_right(verb, resource, allowed=False)
 
     def _await_right(self, verb: str, resource: str, *, allowed: bool) -> None:
         kind, _, below = resource.partition("/")
         asked = {"namespace": self.namespace, "verb": verb, "resource": kind, "subresource": below}
+        asked["group"] = VERSION.partition("/")[0] if kind == "sandboxes" else ""
         review = {
             "apiVersion": "authorization.k8s.io/v1",
             "kind": "SubjectAccessReview",
@@ -240,8 +277,9 @@ class RealApi:
         self._made(accounts, _named("ServiceAccount", "default"))
         self._await_right("create", "pods", allowed=True)
 
-    def _manifests(self) -> list[Json]:
-        text = MANIFESTS.read_text(encoding="utf-8").replace(_IN_MANIFESTS, self.namespace)
+    def _manifests(self, file: str = "pods.yaml") -> list[Json]:
+        text = (MANIFESTS / file).read_text(encoding="utf-8")
+        text = text.replace(_IN_MANIFESTS, self.namespace)
         return list(yaml.safe_load_all(text))
 
     def _made(self, path: str, one: Json) -> None:

@@ -16,7 +16,10 @@ from tests.kubernetes_api.objects import Json, Refused
 
 NODE = "node"
 
-_GROUPS = {"leases": "/apis/coordination.k8s.io/v1"}
+_GROUPS = {
+    "leases": "/apis/coordination.k8s.io/v1",
+    "sandboxes": "/apis/agents.x-k8s.io/v1beta1",
+}
 _KINDS = ("pods", "persistentvolumeclaims", "leases")
 _SECONDS_FROM_NOW = {"gracePeriodSeconds": 0}
 _MERGE = {"Content-Type": "application/merge-patch+json"}
@@ -28,6 +31,7 @@ class RealObjects:
     def __init__(self, server: ApiServer, namespace: str) -> None:
         self.namespace = namespace
         self.client = server.client()
+        self.kinds: tuple[str, ...] = _KINDS
 
     def path(self, resource: str, name: str = "", below: str = "") -> str:
         """Return the path of objects, of one object, or of a part of it."""
@@ -49,7 +53,7 @@ class RealObjects:
         """All there is, by resource, namespace and name; the namespace is ``agents``."""
         return {
             (kind, "agents", one["metadata"]["name"]): one
-            for kind in _KINDS
+            for kind in self.kinds
             for one in self.items(kind, "agents")
         }
 
@@ -76,6 +80,15 @@ class RealObjects:
     def merge(self, resource: str, namespace: str, name: str, patch: Mapping[str, Any]) -> Json:
         """Change an object by a merge patch."""
         return self.ask("PATCH", self.path(resource, name), patch, **_MERGE)
+
+    def tell_status(self, resource: str, namespace: str, name: str, status: Json) -> None:
+        """Put a status in the place of the old one."""
+        found = {**self.get(resource, namespace, name), "status": status}
+        self.ask("PUT", self.path(resource, name, "status"), found)
+
+    def delete(self, resource: str, namespace: str, name: str) -> Json:
+        """Delete an object as everybody may; a pod is there until its node has ended it."""
+        return self.ask("DELETE", self.path(resource, name))
 
     def remove(self, resource: str, namespace: str, name: str) -> Json:
         """Remove an object at once, as a kubelet does with a pod that has ended."""

@@ -22,10 +22,11 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
 from tests.kubernetes_api.contract import KubernetesContract, received_by
-from tests.kubernetes_api.discovery import discovery_routes, tell_namespace
+from tests.kubernetes_api.discovery import discovery_routes, sandbox_resources, tell_namespace
 from tests.kubernetes_api.kubelet import Kubelet, NodeRefusal
 from tests.kubernetes_api.objects import Json, Objects, Refused, now
 from tests.kubernetes_api.program import Program
+from tests.kubernetes_api.sandbox_controller import VERSION, SandboxController, with_defaults
 from tests.ports import free_port
 from tests.trackers.server.certificates import make_certificate
 from tests.trackers.server.contract import Violation
@@ -35,7 +36,13 @@ PROTOCOL = "v5.channel.k8s.io"
 TOKEN = "token-of-the-tests"
 _ACCOUNT = "system:serviceaccount:sortie:sortie"
 
-_KINDS = {"pods": "Pod", "persistentvolumeclaims": "PersistentVolumeClaim", "leases": "Lease"}
+_KINDS = {
+    "pods": "Pod",
+    "persistentvolumeclaims": "PersistentVolumeClaim",
+    "leases": "Lease",
+    "sandboxes": "Sandbox",
+}
+_VERBS = {"GET": "list", "POST": "create"}
 _ALSO = {"secrets": "Secret", "events": "Event"}
 
 
@@ -71,6 +78,13 @@ class Api:
 
     def __post_init__(self) -> None:
         self.kubelet = Kubelet(self.objects, self.nursery)
+        self.controller: SandboxController | None = None
+
+    def have_sandboxes(self) -> SandboxController:
+        """Have the API of agent-sandbox and its controller from now on."""
+        self.controller = SandboxController(self.objects, self.make_pod, self.delete_pod)
+        self.nursery.start_soon(self.controller.run)
+        return self.controller
 
     @property
     def url(self) -> str:
@@ -108,6 +122,7 @@ class Api:
         """Return the server's application."""
         objects = "/api/v1/namespaces/{namespace}/{resource}"
         leases = "/apis/coordination.k8s.io/v1/namespaces/{namespace}/{resource}"
+        sandboxes = f"/apis/{VERSION}/namespaces/{{namespace}}/{{resource}}"
         reviews = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
         every = ["GET", "POST", "PUT", "PATCH", "DELETE"]
         return Starlette(
@@ -115,11 +130,12 @@ class Api:
                 *discovery_routes(),
                 Route("/api/v1/namespaces/{namespace}", self._guarded(tell_namespace)),
                 Route("/version", self._guarded(self._version)),
+                Route(f"/apis/{VERSION}/", self._guarded(self._sandbox_api)),
                 Route(reviews, self._guarded(self._review), methods=["POST"]),
                 WebSocketRoute(f"{objects}/{{name}}/exec", self._exec),
                 *(
                     Route(path, self._guarded(ask), methods=every)
-                    for base in (objects, leases)
+                    for base in (objects, leases, sandboxes)
                     for path, ask in ((base, self._many), (f"{base}/{{name}}", self._one))
                 ),
             ]
@@ -170,6 +186,10 @@ class Api:
     async def _version(self, _: Request) -> Response:
         return JSONResponse({"major": "1", "minor": "35", "gitVersion": self.version})
 
+    async def _sandbox_api(self, _: Request) -> Response:
+        self._check_known("sandboxes")
+        return JSONResponse(sandbox_resources())
+
     async def _review(self, request: Request) -> Response:
         review = await request.json()
         asked = review["spec"]["resourceAttributes"]
@@ -180,6 +200,7 @@ class Api:
     async def _many(self, request: Request) -> Response:
         resource, namespace = request.path_params["resource"], request.path_params["namespace"]
         self._check_known(resource)
+        self._check_allowed(_VERBS.get(request.method, ""), resource, namespace)
         if request.method == "POST":
             return await self._create(request, resource, namespace)
         if request.query_params.get("watch") in ("1", "true"):
@@ -189,25 +210,37 @@ class Api:
         return JSONResponse(
             {
                 "kind": f"{(_KINDS | _ALSO)[resource]}List",
-                "apiVersion": "v1",
+                "apiVersion": VERSION if resource == "sandboxes" else "v1",
                 "metadata": {"resourceVersion": str(self.objects.version)},
                 "items": items,
             }
         )
 
     def _check_known(self, resource: str) -> None:
-        if resource not in {**_KINDS, **_ALSO}:
+        there = resource != "sandboxes" or self.controller is not None
+        if not there or resource not in {**_KINDS, **_ALSO}:
             raise Refused(404, "NotFound", "the server could not find the requested resource")
+
+    def _check_allowed(self, verb: str, resource: str, namespace: str) -> None:
+        if (verb, resource) in self.denied:
+            group = VERSION.partition("/")[0] if resource == "sandboxes" else ""
+            message = (
+                f'{resource} is forbidden: User "{_ACCOUNT}" cannot {verb} resource "{resource}"'
+                f' in API group "{group}" in the namespace "{namespace}"'
+            )
+            raise Refused(403, "Forbidden", message)
 
     async def _create(self, request: Request, resource: str, namespace: str) -> Response:
         given = await request.json()
-        if ("create", resource) in self.denied:
-            message = (
-                f'{resource} is forbidden: User "{_ACCOUNT}" cannot create resource "{resource}"'
-                f' in API group "" in the namespace "{namespace}"'
-            )
-            raise Refused(403, "Forbidden", message)
-        if resource == "pods" and self.quota is not None:
+        if resource == "pods":
+            return JSONResponse(self.make_pod(namespace, given), 201)
+        if resource == "sandboxes":
+            with_defaults(given)
+        return JSONResponse(self.objects.create(resource, namespace, given), 201)
+
+    def make_pod(self, namespace: str, given: Json) -> Json:
+        """Make a pod, as whoever asks for it; 403 where the quota has no room."""
+        if self.quota is not None:
             used = len(self.objects.items("pods", namespace))
             if used >= self.quota:
                 name = given["metadata"]["name"]
@@ -216,12 +249,9 @@ class Api:
                     f" used: pods={used}, limited: pods={self.quota}"
                 )
                 raise Refused(403, "Forbidden", message)
-        if resource == "pods":
-            given["status"] = {"phase": "Pending"}
-        made = self.objects.create(resource, namespace, given)
-        if resource == "pods":
-            self.nursery.start_soon(self.kubelet.run, namespace, made["metadata"]["name"])
-        return JSONResponse(made, 201)
+        made = self.objects.create("pods", namespace, {**given, "status": {"phase": "Pending"}})
+        self.nursery.start_soon(self.kubelet.run, namespace, made["metadata"]["name"])
+        return made
 
     def _watch(self, request: Request, resource: str, namespace: str) -> Response:
         since = int(request.query_params.get("resourceVersion") or self.objects.version)
@@ -273,7 +303,10 @@ class Api:
                 self.objects.change(resource, namespace, found)
                 self.nursery.start_soon(self.kubelet.let_go, found)
             return found
-        return self.objects.remove(resource, namespace, name)
+        removed = self.objects.remove(resource, namespace, name)
+        if resource == "sandboxes":
+            return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
+        return removed
 
     def delete_pod(self, namespace: str, name: str) -> Json:
         """Have a pod end, as whoever deletes it does; it is there until its node has ended it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -29,11 +29,14 @@ class OpenApiContract:
     """A description of an API, as JSON in a file, which may be packed with gzip.
 
     ``prefix`` is what stands before its paths on the test server. Parameters of a query that the
-    description does not have are a violation too: providers ignore them without a word.
+    description does not have are a violation too: providers ignore them without a word. ``extend``
+    adds to the description what it does not have.
     """
 
-    def __init__(self, path: Path, prefix: str = "") -> None:
-        self._api, self._paths = _described(path)
+    def __init__(
+        self, path: Path, prefix: str = "", extend: Callable[[Any], None] | None = None
+    ) -> None:
+        self._api, self._paths = _described(path, extend)
         self._prefix = prefix
 
     def describes(self, request: Received) -> bool:
@@ -107,10 +110,14 @@ def _fits(template: list[str], parts: list[str]) -> bool:
 
 
 @cache
-def _described(path: Path) -> tuple[OpenAPI, Mapping[str, Any]]:
+def _described(
+    path: Path, extend: Callable[[Any], None] | None
+) -> tuple[OpenAPI, Mapping[str, Any]]:
     content = path.read_bytes()
     text = gzip.decompress(content) if path.suffix == ".gz" else content
     described = json.loads(text)
+    if extend is not None:
+        extend(described)
     described["servers"] = [{"url": "https://described.invalid"}]
     resolved = {t: _resolved(item, described) for t, item in described["paths"].items()}
     return OpenAPI.from_dict(described, config=_CONFIG), resolved
