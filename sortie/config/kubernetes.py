@@ -102,7 +102,8 @@ class KubernetesSettings(Block):
 
     ``instance`` tells daemons apart that share a namespace. ``root`` is where the volume is
     mounted. ``env`` are variables that the kubelet fills from Secrets. ``max_pods`` bounds the pods
-    in each namespace, ``warm`` is how many of them wait there for an issue.
+    in each namespace, ``warm`` is how many of them wait there for an issue. ``sandboxes`` tells
+    whether a pod is made as a Sandbox of agent-sandbox; ``auto``: where the cluster has them.
     """
 
     image: Line
@@ -118,6 +119,9 @@ class KubernetesSettings(Block):
     run_as_user: Annotated[int, whole(0, 2**31 - 1)] = 10001
     env: SecretKeys = Frozen()
     labels: Texts = Frozen()
+    sandboxes: Annotated[Literal["never", "auto", "always"], choice("never", "auto", "always")] = (
+        "never"
+    )
     max_pods: Annotated[int, whole(1)] | None = None
     warm: Annotated[int, whole(0)] = 0
     start_timeout: Annotated[float, milliseconds(1000)] = Field(300.0, alias="start_timeout_ms")
@@ -171,6 +175,9 @@ def kubernetes_findings(pods: KubernetesSettings, per_host: int | None) -> Itera
     if pods.max_pods is not None and per_host is not None and pods.max_pods < per_host:
         message = "is less than worker.max_concurrent_agents_per_host; runs would wait for a pod"
         yield Finding(path=(*_HERE, "max_pods"), message=message, severity="warning")
+    if pods.warm and pods.sandboxes != "never":
+        message = "cannot be had with Sandboxes; leave it out, or set sandboxes to never"
+        yield Finding(path=(*_HERE, "warm"), message=message)
     if pods.max_pods is not None and pods.max_pods < pods.warm:
         message = "is more than worker.kubernetes.max_pods, which is as many as are made"
         yield Finding(path=(*_HERE, "warm"), message=message, severity="warning")

@@ -21,7 +21,7 @@ def test_an_image_is_all_that_is_needed() -> None:
     assert pods is not None
     assert (pods.volume.kind, pods.volume.size) == ("claim", "10Gi")
     assert (pods.start_timeout, pods.run_as_user, pods.max_pods) == (300.0, 10001, None)
-    assert pods.warm == 0
+    assert (pods.warm, pods.sandboxes) == (0, "never")
 
 
 def test_namespaces_are_hosts_by_their_names() -> None:
@@ -61,6 +61,11 @@ def test_namespaces_are_hosts_by_their_names() -> None:
         ("    clusters: [{name: a}, {name: a}]", '"a" stands twice'),
         ("    max_pods: 0", "worker.kubernetes.max_pods: needs a whole number of at least 1"),
         ("    warm: -1", "worker.kubernetes.warm: needs a whole number of at least 0"),
+        ("    sandboxes: yes", "worker.kubernetes.sandboxes: needs never, auto or always"),
+        (
+            "    sandboxes: auto\n    warm: 2",
+            "worker.kubernetes.warm: cannot be had with Sandboxes; leave it out, or set sandboxes",
+        ),
         ("    wram: 2", "unknown key"),
         ("  ssh_hosts: [build1]", "cannot stand beside worker.ssh_hosts"),
     ],

@@ -11,8 +11,8 @@ import yaml
 
 from sortie.config.kubernetes import KubernetesSettings
 from sortie.daemon import stop_deadline
-from sortie.daemon.doctor.pods import CLAIM_RIGHTS, POD_RIGHTS
-from sortie.transports.kubernetes.manifests import pod
+from sortie.daemon.doctor.pods import CLAIM_RIGHTS, POD_RIGHTS, SANDBOX_RIGHTS
+from sortie.transports.kubernetes.manifests import SANDBOX_API, pod
 from tests.docs.pages import ROOT, code_blocks, page
 
 FOLDER = ROOT / "deploy/kubernetes"
@@ -134,6 +134,34 @@ def test_the_daemon_may_do_with_pods_what_it_does_and_no_more() -> None:
     assert every["ServiceAccount"]["automountServiceAccountToken"] is False
     namespaces = {one["metadata"].get("namespace") for one in every.values()}
     assert namespaces == {None, every["Namespace"]["metadata"]["name"]}
+
+
+SANDBOXES = AGENTS / "sandboxes"
+
+
+@pytest.mark.parametrize("kind", sorted(manifests(SANDBOXES)))
+def test_the_schemas_hold_for_what_sandboxes_need(kind: str) -> None:
+    """Each object is one that an old version and the newest one know, to the letter."""
+    validate = pytest.importorskip(
+        "kubernetes_validate", reason="needs kubernetes-validate, of the extra dev"
+    )
+
+    for version in (OLDEST, validate.latest_version()):
+        validate.validate(manifests(SANDBOXES)[kind], version, strict=True)
+
+
+def test_the_daemon_may_do_with_sandboxes_what_it_does_and_no_more() -> None:
+    """Besides the rights of pods, for the same account in the same namespace."""
+    every, pods = manifests(SANDBOXES), manifests(AGENTS)
+    (rule,) = every["Role"]["rules"]
+
+    assert rule["apiGroups"] == [SANDBOX_API.partition("/")[0]]
+    assert {(rule["resources"][0], verb) for verb in rule["verbs"]} == {*SANDBOX_RIGHTS}
+    assert every["RoleBinding"]["roleRef"]["name"] == every["Role"]["metadata"]["name"]
+    assert every["RoleBinding"]["subjects"] == pods["RoleBinding"]["subjects"]
+    assert {one["metadata"]["namespace"] for one in every.values()} == {
+        pods["Namespace"]["metadata"]["name"]
+    }
 
 
 def test_pods_of_agents_fulfil_the_restricted_standard() -> None:

@@ -18,11 +18,10 @@ from sortie.model import HostError
 from sortie.model.checks import Check, CheckResult, failed, passed, warned
 from sortie.transports.kubernetes.api_errors import ApiRefusal
 from sortie.transports.kubernetes.cluster import Cluster
-from sortie.transports.kubernetes.manifests import INSTANCE, WARM
-from sortie.transports.kubernetes.objects import PODS, ApiObjects
+from sortie.transports.kubernetes.manifests import INSTANCE, SANDBOX_API, WARM
+from sortie.transports.kubernetes.objects import PODS, SANDBOXES, ApiObjects
 from sortie.transports.kubernetes.standing import PodState, standing_of
 
-_LEASES = "coordination.k8s.io"
 POD_RIGHTS = (
     *(("pods", verb) for verb in ("create", "get", "list", "watch", "patch", "delete")),
     ("pods/exec", "create"),
@@ -32,9 +31,13 @@ POD_RIGHTS = (
 CLAIM_RIGHTS = tuple(
     ("persistentvolumeclaims", verb) for verb in ("create", "get", "list", "patch", "delete")
 )
+SANDBOX_RIGHTS = tuple((SANDBOXES, verb) for verb in ("create", "get", "list", "watch", "delete"))
+_GROUPS = {"leases": "coordination.k8s.io", SANDBOXES: SANDBOX_API.partition("/")[0]}
 _REMEDY = (
     "give the daemon's account the Role of deploy/kubernetes/agents/pods.yaml in that namespace"
 )
+
+_SANDBOX_REMEDY = "apply deploy/kubernetes/agents/sandboxes/role.yaml in that namespace"
 
 
 async def look_at_pods(settings: Settings, tell: Tell, hosts: Collection[str]) -> None:
@@ -69,6 +72,7 @@ class NamespaceLook:
         return (
             Check(name="reach", ask=self._reach),
             Check(name="rights", ask=self._rights, needs=("reach",)),
+            *self._sandbox_checks(),
             Check(name="secrets", ask=self._secrets, needs=("reach",)),
             *self._warm_checks(),
         )
@@ -93,19 +97,45 @@ class NamespaceLook:
         wanted = POD_RIGHTS
         if pods is not None and pods.volume.kind == "claim":
             wanted += CLAIM_RIGHTS
+        return await self._may_all(wanted, "make, run programs in, watch and delete pods", _REMEDY)
+
+    async def _may_all(
+        self, wanted: Sequence[tuple[str, str]], what: str, remedy: str
+    ) -> CheckResult:
+        """Tell whether the daemon has all of some rights, which let it do ``what``."""
         missing = []
         for resource, verb in wanted:
             try:
-                group = _LEASES if resource == "leases" else ""
-                allowed = await may(self.cluster, verb, resource, group)
+                allowed = await may(self.cluster, verb, resource, _GROUPS.get(resource, ""))
             except (HostError, ApiRefusal) as exc:
-                return warned(f"it does not say what the daemon may do: {exc}", _REMEDY)
+                return warned(f"it does not say what the daemon may do: {exc}", remedy)
             if not allowed:
                 missing.append(f"{verb} {resource}")
         where = f"in the namespace {self.cluster.namespace}"
         if missing:
-            return failed(f"the daemon may not {', '.join(missing)} {where}", _REMEDY)
-        return passed(f"the daemon may make, run programs in, watch and delete pods {where}")
+            return failed(f"the daemon may not {', '.join(missing)} {where}", remedy)
+        return passed(f"the daemon may {what} {where}")
+
+    def _sandbox_checks(self) -> Sequence[Check]:
+        pods = self._settings.worker.kubernetes
+        if pods is None or pods.sandboxes == "never":
+            return ()
+        return (Check(name="sandboxes", ask=partial(self._sandboxes, pods), needs=("reach",)),)
+
+    async def _sandboxes(self, pods: KubernetesSettings) -> CheckResult:
+        """Tell whether pods are made as Sandboxes; whether their controller runs shows with the
+        first run."""
+        if await ApiObjects(self.cluster).serves(SANDBOXES):
+            return await self._may_all(
+                SANDBOX_RIGHTS, "make, watch and delete Sandboxes", _SANDBOX_REMEDY
+            )
+        said = f"the cluster has no {SANDBOX_API}"
+        if pods.sandboxes == "auto":
+            return passed(f"{said}, so pods are made directly")
+        return failed(
+            f"{said}, and worker.kubernetes.sandboxes is always",
+            "install agent-sandbox 0.5 or newer",
+        )
 
     async def _secrets(self) -> CheckResult:
         """Tell that the daemon cannot read secrets, which it does not need."""

@@ -156,20 +156,19 @@ class Cluster:
 
     @asynccontextmanager
     async def watch(
-        self, attempt: str, path: str, params: Mapping[str, str]
+        self, attempt: str, path: str, params: Mapping[str, str], *, version: str = "v1"
     ) -> AsyncIterator[AsyncIterator[tuple[str, Json]]]:
         """Have the changes of some objects, until the server ends the watch.
 
         The iterator yields the kind of a change and the object. Raises ApiRefusal (also from the
         iterator; 410 where the watch has to begin anew) and HostError.
         """
-        given = {"watch": "1", "timeoutSeconds": str(_WATCH_FOR), **params}
+        query = {"watch": "1", "timeoutSeconds": str(_WATCH_FOR), **params}
         try:
             api = await self._opened()
+            given = {"namespace": self.namespace, "url": path, "params": query}
             async with (
-                api.call_api(
-                    "GET", namespace=self.namespace, url=path, params=given, stream=True
-                ) as response,
+                api.call_api("GET", version=version, **given, stream=True) as response,
                 aclosing(_changes(response)) as changes,
             ):
                 yield changes

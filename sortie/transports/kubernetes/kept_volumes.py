@@ -54,9 +54,10 @@ class KeptVolumes:
             about = kept["metadata"]
             if _kept_at(kept) < before:
                 version = about["resourceVersion"]
-                count += await self._objects.delete(
-                    self._kind, about["name"], about["uid"], version
-                )
+                gone = await self._objects.delete(self._kind, about["name"], about["uid"], version)
+                if gone and self._kind == PODS:
+                    await self._objects.delete_pod(kept)
+                count += gone
         return count
 
     @asynccontextmanager

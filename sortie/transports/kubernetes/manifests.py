@@ -27,6 +27,9 @@ WORKFLOW = f"{PREFIX}workflow"
 WARM = f"{PREFIX}warm"
 """The label of what no workspace has yet; its value stands for the settings it was made with."""
 
+SANDBOX_API = "agents.x-k8s.io/v1beta1"
+"""The API of Sandboxes, whose controller makes a pod for each."""
+
 _WORDS_OF_NAME = re.compile(r"[^a-z0-9]+")
 _NOT_IN_LABELS = re.compile(r"[^-._A-Za-z0-9]+")
 _NAME_LIMIT = 63
@@ -109,6 +112,27 @@ def pod(
         "annotations": {WORKSPACE: key},
     }
     return _pod(pods, root, metadata, claim_name or name)
+
+
+def sandbox(pod: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the Sandbox whose pod is this one; the volume is none of its own."""
+    about = pod["metadata"]
+    template = {"labels": about["labels"], "annotations": about["annotations"]}
+    return {
+        "apiVersion": SANDBOX_API,
+        "kind": "Sandbox",
+        "metadata": about,
+        "spec": {"podTemplate": {"metadata": template, "spec": pod["spec"]}, "service": False},
+    }
+
+
+def sandbox_of(pod: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the reference to the Sandbox that a pod was made for, None where there is none."""
+    group = SANDBOX_API.partition("/")[0]
+    for owner in pod["metadata"].get("ownerReferences") or ():
+        if owner["kind"] == "Sandbox" and owner["apiVersion"].partition("/")[0] == group:
+            return dict(owner)
+    return None
 
 
 def warm_claim(pods: KubernetesSettings, root: str, name: str, daemon: str) -> dict[str, Any]:

@@ -10,9 +10,11 @@ import trio
 from sortie.model import HostError, HostTrouble
 from sortie.transports.kubernetes.api_errors import ApiRefusal
 from sortie.transports.kubernetes.cluster import Cluster
+from sortie.transports.kubernetes.manifests import SANDBOX_API, sandbox_of
 
 PODS = "pods"
 CLAIMS = "persistentvolumeclaims"
+SANDBOXES = "sandboxes"
 
 END_BOUND = 60.0
 """Seconds for a pod to go after it was told to."""
@@ -21,7 +23,9 @@ WATCH_AGAIN = 1.0
 """Seconds from the end of one watch to the next."""
 
 _QUOTA = "exceeded quota"
-_SINGULAR = {PODS: "pod", CLAIMS: "claim"}
+_SINGULAR = {PODS: "pod", CLAIMS: "claim", SANDBOXES: "Sandbox"}
+_VERSIONS = {SANDBOXES: SANDBOX_API}
+_CORE = "v1"
 
 Json = dict[str, Any]
 
@@ -50,13 +54,13 @@ class ApiObjects:
 
     async def get(self, kind: str, name: str) -> Json | None:
         """Return an object, None where there is none."""
-        return await self._asked(f"look at {_SINGULAR[kind]} {name}", f"{kind}/{name}")
+        return await self._asked(f"look at {_SINGULAR[kind]} {name}", kind, name)
 
     async def listed(self, kind: str, labels: Mapping[str, str | None]) -> list[Json]:
         """Return the objects with these labels; None stands for any value."""
         wanted = (key if value is None else f"{key}={value}" for key, value in labels.items())
         params = {"labelSelector": ",".join(wanted)}
-        found = await self._asked(f"list the {_SINGULAR[kind]}s", kind, params)
+        found = await self._asked(f"list the {kind}", kind, params=params)
         return list((found or {}).get("items") or ())
 
     async def create(self, kind: str, body: Mapping[str, Any]) -> bool:
@@ -67,17 +71,21 @@ class ApiObjects:
         name = body["metadata"]["name"]
         attempt = f"make {_SINGULAR[kind]} {name}"
         try:
-            await self._cluster.request(attempt, "POST", kind, body=body)
+            await self._request(attempt, "POST", kind, body=body)
         except ApiRefusal as exc:
             if exc.is_conflict and exc.reason == "AlreadyExists":
                 return False
-            if _QUOTA in str(exc):
-                raise QuotaError(
-                    f"could not {attempt} on host {self.host}: {exc}; wait for pods to end, or"
-                    " raise the ResourceQuota of the namespace"
-                ) from exc
-            raise self.error(attempt, f"{exc} ({exc.status})") from exc
+            raise self.refusal(attempt, f"{exc} ({exc.status})") from exc
         return True
+
+    def refusal(self, attempt: str, reason: str) -> HostError:
+        """Return the error for an object that the cluster refuses."""
+        if _QUOTA not in reason:
+            return self.error(attempt, reason)
+        return QuotaError(
+            f"could not {attempt} on host {self.host}: {reason}; wait for pods to end, or raise the"
+            " ResourceQuota of the namespace"
+        )
 
     async def change_metadata(
         self, kind: str, name: str, changes: Mapping[str, Any], version: str | None = None
@@ -90,7 +98,7 @@ class ApiObjects:
         attempt = f"label {_SINGULAR[kind]} {name}"
         body = {"metadata": metadata}
         try:
-            return await self._cluster.request(attempt, "PATCH", f"{kind}/{name}", body=body)
+            return await self._request(attempt, "PATCH", kind, name, body=body)
         except ApiRefusal as exc:
             if exc.is_missing or (exc.is_conflict and version is not None):
                 return None
@@ -108,20 +116,27 @@ class ApiObjects:
             body["preconditions"] = preconditions
         attempt = f"delete {_SINGULAR[kind]} {name}"
         try:
-            await self._cluster.request(attempt, "DELETE", f"{kind}/{name}", body=body)
+            await self._request(attempt, "DELETE", kind, name, body=body)
         except ApiRefusal as exc:
             if exc.is_missing or exc.is_conflict:
                 return False
             raise self.error(attempt, str(exc)) from exc
         return True
 
+    async def delete_pod(self, pod: Json) -> None:
+        """Delete a pod; before it the Sandbox whose controller would make it anew."""
+        owner = sandbox_of(pod)
+        if owner is not None:
+            await self.delete(SANDBOXES, owner["name"], owner["uid"])
+        await self.delete(PODS, pod["metadata"]["name"], pod["metadata"]["uid"])
+
     async def end_pod(self, pod: Json) -> None:
         """Delete a pod, and wait until it has gone. Raises HostError where it does not go."""
         name, uid = pod["metadata"]["name"], pod["metadata"]["uid"]
         with trio.move_on_after(END_BOUND):
-            await self.delete(PODS, name, uid)
+            await self.delete_pod(pod)
             while (now := await self.get(PODS, name)) is not None and now["metadata"]["uid"] == uid:
-                await self.next_change(name, now["metadata"]["resourceVersion"])
+                await self.next_change(PODS, name, now["metadata"]["resourceVersion"])
             return
         node = (pod.get("spec") or {}).get("nodeName") or "no node"
         raise HostError(
@@ -130,32 +145,63 @@ class ApiObjects:
             f" ({node}) is there, and delete the pod by force where it is not",
         )
 
-    async def next_change(self, name: str, version: str) -> Json | None:
-        """Wait until a pod changes; return how it is then, None where that is not known."""
+    async def next_change(self, kind: str, name: str, version: str) -> Json | None:
+        """Wait until an object changes; return how it is then, None where that is not known."""
+        attempt = f"watch {_SINGULAR[kind]} {name}"
+        api = _VERSIONS.get(kind, _CORE)
         params = {"fieldSelector": f"metadata.name={name}", "resourceVersion": version}
         try:
-            async with self._cluster.watch(f"watch pod {name}", PODS, params) as changes:
-                async for kind, pod in changes:
-                    if kind in ("ADDED", "MODIFIED"):
-                        return pod
-                    if kind == "DELETED":
+            async with self._cluster.watch(attempt, kind, params, version=api) as changes:
+                async for change, one in changes:
+                    if change in ("ADDED", "MODIFIED"):
+                        return one
+                    if change == "DELETED":
                         return None
         except ApiRefusal as exc:
             if not exc.is_expired:
-                raise self.error(f"watch pod {name}", str(exc)) from exc
+                raise self.error(attempt, str(exc)) from exc
         await trio.sleep(WATCH_AGAIN)  # the server has ended it
         return None
 
-    async def _asked(
-        self, attempt: str, path: str, params: Mapping[str, str] | None = None
-    ) -> Json | None:
-        """Return what is at a path, None where there is nothing."""
+    async def serves(self, kind: str) -> bool:
+        """Tell whether the cluster has objects of a kind that not every one has."""
+        attempt, version = f"ask for {kind}", _VERSIONS[kind]
         try:
-            return await self._cluster.request(attempt, "GET", path, params=params)
+            found = await self._cluster.request(
+                attempt, "GET", "", version=version, cluster_wide=True
+            )
+        except ApiRefusal as exc:
+            if exc.is_missing:
+                return False
+            raise self.error(attempt, f"{exc} ({exc.status})") from exc
+        return any(one["name"] == kind for one in found.get("resources") or ())
+
+    async def _asked(
+        self, attempt: str, kind: str, name: str = "", params: Mapping[str, str] | None = None
+    ) -> Json | None:
+        """Return objects, or the one with a name; None where there is nothing."""
+        try:
+            return await self._request(attempt, "GET", kind, name, params=params)
         except ApiRefusal as exc:
             if exc.is_missing:
                 return None
             raise self.error(attempt, f"{exc} ({exc.status})") from exc
+
+    async def _request(
+        self,
+        attempt: str,
+        method: str,
+        kind: str,
+        name: str = "",
+        *,
+        params: Mapping[str, str] | None = None,
+        body: Mapping[str, Any] | None = None,
+    ) -> Json:
+        path = f"{kind}/{name}" if name else kind
+        version = _VERSIONS.get(kind, _CORE)
+        return await self._cluster.request(
+            attempt, method, path, version=version, params=params, body=body
+        )
 
 
 def label(about: Json, name: str) -> str:

@@ -42,7 +42,7 @@ class PodStart:
         while True:
             standing = standing_of(pod)
             if standing.hopeless:
-                await self._objects.delete(PODS, name, pod["metadata"]["uid"])
+                await self._objects.delete_pod(pod)
                 raise self._objects.error(
                     f"start pod {name}",
                     f"{standing.reason}; check worker.kubernetes.image, its pull_secrets and env",
@@ -57,7 +57,7 @@ class PodStart:
             changed: Json | None = None
             has_room = standing.unschedulable and await self._make_room()
             with trio.move_on_after(_ROOM_BOUND if has_room else self.timeout):
-                changed = await self._objects.next_change(name, version)
+                changed = await self._objects.next_change(PODS, name, version)
             pod = changed or await self._objects.get(PODS, name) or {}
             if not pod:
                 raise self._deleted(name)

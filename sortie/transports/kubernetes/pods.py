@@ -34,6 +34,7 @@ from sortie.transports.kubernetes.manifests import (
 from sortie.transports.kubernetes.objects import (
     CLAIMS,
     PODS,
+    SANDBOXES,
     WATCH_AGAIN,
     ApiObjects,
     Json,
@@ -41,6 +42,7 @@ from sortie.transports.kubernetes.objects import (
     label,
 )
 from sortie.transports.kubernetes.pod_start import PodStart
+from sortie.transports.kubernetes.sandboxes import Sandboxes, will_make_pod
 from sortie.transports.kubernetes.standing import PodState, standing_of
 from sortie.transports.kubernetes.warm_pods import WarmPods
 from sortie.transports.remote.launch import HostGone
@@ -73,6 +75,7 @@ class PodKeeper:
         self._root = root
         self._token = token
         self._warm = warm
+        self._sandboxes = Sandboxes(objects, pods)
         self._start = PodStart(objects, pods.start_timeout, warm.give_up)
 
     async def running(self, key: str, *, make: bool) -> FoundPod | None:
@@ -84,16 +87,25 @@ class PodKeeper:
         """
         name = pod_name(self._pods.instance, key)
         origin: str | None = None
+        sandbox: Json | None = None
+        pod: Json | None = None
         with trio.move_on_after(self._start.timeout) as limit, self._warm.issue_waiting():
             while True:
+                sandbox = await self._sandboxes.of(key)
                 pod = await self._pod_of(key)
-                if pod is not None and self._is_usable(pod):
+                usable = pod is not None and self._is_usable(pod)
+                if pod is not None and usable and not self._sandboxes.will_go(pod, sandbox):
                     name = pod["metadata"]["name"]
                     await self._own_claim(key, pod)
                     if make and label(pod, RESCUED):
                         await self._objects.change_metadata(PODS, name, _NOT_KEPT)
                     await self._start.wait(name, pod)
-                    return self._found(await self._read(name) or pod, origin)
+                    return self._found(await self._objects.get(PODS, name) or pod, origin)
+                if sandbox is not None:
+                    if pod is None and self._is_ours(sandbox) and will_make_pod(sandbox):
+                        await self._sandboxes.wait(sandbox)
+                        continue
+                    await self._sandboxes.delete(sandbox)
                 if pod is not None:
                     await self._end_before(pod)
                 claim = await self._claim_of(key)
@@ -111,6 +123,8 @@ class PodKeeper:
                     await self._make(key, claim)
                     origin = "cold"
         assert limit.cancelled_caught
+        if sandbox is not None and pod is None:
+            raise self._sandboxes.why_slow(sandbox)
         raise await self._start.why_slow(name)
 
     async def _end_before(self, pod: Json) -> None:
@@ -125,10 +139,13 @@ class PodKeeper:
 
     async def end(self, key: str) -> bool:
         """End the pod of a workspace, and wait until it has gone; return whether there was one."""
+        sandbox = await self._sandboxes.of(key)
+        if sandbox is not None:
+            await self._sandboxes.delete(sandbox)
         pod = await self._pod_of(key)
         if pod is not None:
             await self._objects.end_pod(pod)
-        return pod is not None
+        return pod is not None or sandbox is not None
 
     async def remove(self, key: str) -> bool:
         """End the pod of a workspace and delete its volume; return whether there was either."""
@@ -143,6 +160,9 @@ class PodKeeper:
 
         Volumes that no workspace had are deleted then.
         """
+        for sandbox in await self._sandboxes.listed({}):
+            if not self._is_ours(sandbox):
+                await self._sandboxes.delete(sandbox)
         found = await self._list()
         count = await self._end_all([pod for pod in found if not self._is_ours(pod)])
         if self._pods.volume.kind == "claim":
@@ -198,7 +218,7 @@ class PodKeeper:
     async def why_gone(self, name: str, uid: str) -> str:
         """Return why a pod does not run any more, "" where nothing tells."""
         try:
-            pod = await self._read(name)
+            pod = await self._objects.get(PODS, name)
         except HostError:
             return ""
         if pod is None or pod["metadata"]["uid"] != uid:
@@ -219,17 +239,21 @@ class PodKeeper:
             name = claim["metadata"]["name"]
             await self._objects.change_metadata(CLAIMS, name, _NOT_KEPT)
         claim_name = "" if claim is None else claim["metadata"]["name"]
-        await self._create(
-            PODS, manifests.pod(self._pods, self._root, key, self._token, claim_name)
-        )
+        pod = manifests.pod(self._pods, self._root, key, self._token, claim_name)
+        if await self._sandboxes.used():
+            await self._create(SANDBOXES, manifests.sandbox(pod))
+        else:
+            await self._create(PODS, pod)
 
     async def _await_room(self, most: int) -> None:
         """Raise HostError where there are as many pods of issues as there may be."""
-        alive = [pod for pod in await self._list() if standing_of(pod).state is not PodState.OVER]
-        if len(alive) >= most and not await self._warm.give_up():
+        pods = await self._list()
+        alive = sum(standing_of(pod).state is not PodState.OVER for pod in pods)
+        alive += await self._sandboxes.without_pod(pods)
+        if alive >= most and not await self._warm.give_up():
             raise HostError(
                 HostTrouble.BUSY,
-                f"host {self._objects.host} has {len(alive)} pods, and worker.kubernetes.max_pods"
+                f"host {self._objects.host} has {alive} pods, and worker.kubernetes.max_pods"
                 " allows no more; wait for issues to be finished, or raise it",
             )
 
@@ -267,9 +291,6 @@ class PodKeeper:
             return None
         labels = {INSTANCE: self._pods.instance, ISSUE: issue_label(key)}
         return next(iter(await self._objects.listed(CLAIMS, labels)), None)
-
-    async def _read(self, name: str) -> Json | None:
-        return await self._objects.get(PODS, name)
 
     async def _list(self) -> list[Json]:
         return await self._objects.listed(PODS, {INSTANCE: self._pods.instance})

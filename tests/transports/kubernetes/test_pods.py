@@ -17,13 +17,14 @@ from sortie.workspaces import Workspaces
 from tests.contract.transport.launching import everything
 from tests.kubernetes_api.objects import Refused
 from tests.kubernetes_api.pods import pods_of
+from tests.kubernetes_api.real_cluster import RealApi
 from tests.kubernetes_api.server import Api, Fault
 
 LIMIT = 60.0
 POD = r"pods/sortie-t-1-[0-9a-f]{10}"
 
 
-def kinds(api: Api) -> list[str]:
+def kinds(api: Api | RealApi) -> list[str]:
     """Return what there is but leases."""
     return sorted(kind for kind, _, _ in api.objects.found if kind != "leases")
 
