@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -73,15 +73,20 @@ async def pods_of(
 
 @asynccontextmanager
 async def pod_holding(
-    directory: Path, *, kept: int, server: ApiServer | None = None
+    directory: Path, *, kept: int, server: ApiServer | None = None, sandboxes: bool = False
 ) -> AsyncIterator[KubernetesTransport]:
-    """Have a cluster, real where there is a ``server``, with a pod that has a directory of ours."""
+    """Have a cluster, real where there is a ``server``, with a pod that has a directory of ours;
+    with ``sandboxes`` it is a Sandbox's."""
     root = directory.parent
     config = root / f"{directory.name}-kubeconfig"
     config.mkdir()
-    async with (
-        cluster_running() if server is None else namespace_of(server) as api,
-        pods_of(api, config, root, kept=kept) as transport,
-    ):
+    use = "always" if sandboxes else "never"
+    async with AsyncExitStack() as stack:
+        making = cluster_running() if server is None else namespace_of(server)
+        api: Api | RealApi = await stack.enter_async_context(making)
+        if sandboxes:
+            api.have_sandboxes()
+        opening = pods_of(api, config, root, kept=kept, sandboxes=use)
+        transport = await stack.enter_async_context(opening)
         await transport.pod(directory.name, make=True)
         yield transport

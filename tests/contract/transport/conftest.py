@@ -42,6 +42,8 @@ _ISOLATION = {
 PODS = "pods"
 _REAL_PODS = "pods-api-server"
 """The way of pods of a real API server, whose streams are those of a real node."""
+_SANDBOX = "pods-sandbox"
+"""The way of pods that the controller of agent-sandbox makes."""
 _ENDING = frozenset({"test_ending", "test_clearing", "test_lifetimes"})
 """Modules whose tests are of how processes end, which is what all ways differ in."""
 _IN_CONTAINERS = "container"
@@ -74,6 +76,7 @@ def _marks(way: str) -> tuple[pytest.MarkDecorator, ...]:
         pytest.param(_IN_CONTAINERS, marks=requires_containers),
         *(pytest.param(name, marks=_marks(name)) for name in _ISOLATION),
         PODS,
+        _SANDBOX,
         pytest.param(_REAL_PODS, marks=pytest.mark.full),
     ],
 )
@@ -112,10 +115,12 @@ def _spared(module: ModuleType) -> frozenset[str]:
     if name == "test_lifetimes":
         return frozenset()
     if name in _ENDING:
-        return frozenset({"ssh-reattach", "ssh-reattach-bubblewrap", PODS, _IN_CONTAINERS})
+        return frozenset(
+            {"ssh-reattach", "ssh-reattach-bubblewrap", PODS, _SANDBOX, _IN_CONTAINERS}
+        )
     if name in _PROCESSES:
-        return _ALIKE | {PODS, "ssh-reattach", "ssh-reattach-bubblewrap", _IN_CONTAINERS}
-    return _ALIKE | _OWN_INIT | _REATTACH | _WALLED | {BUBBLEWRAP, PODS}
+        return _ALIKE | {PODS, _SANDBOX, "ssh-reattach", "ssh-reattach-bubblewrap", _IN_CONTAINERS}
+    return _ALIKE | _OWN_INIT | _REATTACH | _WALLED | {BUBBLEWRAP, PODS, _SANDBOX}
 
 
 @pytest.fixture
@@ -141,8 +146,10 @@ async def transport(
         ):
             yield inside
         return
-    if way in (PODS, _REAL_PODS):
-        async with pod_holding(tmp_path, kept=_KEPT, server=pod_server) as in_pod:
+    if way in (PODS, _REAL_PODS, _SANDBOX):
+        async with pod_holding(
+            tmp_path, kept=_KEPT, server=pod_server, sandboxes=way == _SANDBOX
+        ) as in_pod:
             yield in_pod
         return
     if sshd is None:
