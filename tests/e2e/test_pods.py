@@ -153,6 +153,56 @@ async def test_a_daemon_that_was_killed_finds_the_volume_again(
     assert place.processes() == []
 
 
+async def test_each_issue_has_a_sandbox_until_it_is_done(
+    place: Place, start: Start, api: Api
+) -> None:
+    """Its pod is made for it by the controller, and nothing is left at the end."""
+    api.have_sandboxes()
+    write_workflow(place, sandboxes="auto")
+    place.add_issue("P-1", "hang=1")
+    async with start() as daemon:
+        await daemon.line("turn.started", issue="P-1")
+        made = (len(api.objects.items("sandboxes", "agents")), len(left(api)))
+        place.add_issue("P-1", state="Done")
+        await daemon.line("workspace.removed", issue="P-1")
+    await remain(api)
+
+    assert made == (1, 2)
+    assert api.objects.items("sandboxes", "agents") == []
+    assert place.processes() == []
+
+
+@pytest.mark.full
+async def test_a_daemon_that_was_killed_replaces_its_sandbox(
+    place: Place, start: Start, api: Api
+) -> None:
+    """The next life deletes it, and has a new one on the same volume; the doctor finds no fault."""
+    api.have_sandboxes()
+    write_workflow(place, sandboxes="auto")
+    place.add_issue("P-1", "hang=1")
+    async with start() as daemon:
+        await daemon.line("turn.started", issue="P-1")
+        with trio.fail_after(PATIENCE):
+            while not place.agents():
+                await trio.sleep(0.05)
+        (before,) = api.objects.items("sandboxes", "agents")
+        (place.root / "pods/P-1/P-1/work").write_text("mine")
+        place.add_issue("P-1")
+        daemon.signal(signal.SIGKILL)
+        await daemon.exit_code()
+    doctor = await place.sortie("doctor", "--host", "kubernetes")
+    async with start() as daemon:
+        # The lease of the one that was killed has to be over first.
+        await daemon.line("issue.moved", within=150, lifecycle="handoff", issue="P-1")
+        (after,) = api.objects.items("sandboxes", "agents")
+
+    assert "the daemon may make, watch and delete Sandboxes in the namespace" in doctor.out
+    assert before["metadata"]["uid"] != after["metadata"]["uid"]
+    assert (place.root / "pods/P-1/P-1/work").read_text() == "mine"
+    assert len(place.agents()) == 2
+    assert place.processes() == []
+
+
 @pytest.mark.full
 async def test_a_run_outlives_a_link_that_is_cut(place: Place, start: Start, api: Api) -> None:
     """Both the loss and the new link are told, and the run ends as if nothing had been."""
@@ -189,6 +239,28 @@ async def test_what_is_in_the_way_of_pods_is_a_gate_in_words(
 
     assert "exceeded quota: agents" in told["error"]
     assert [(row["status"], row["attempt"]) for row in rows][-1] == ("succeeded", 0)
+
+
+async def test_the_doctor_tells_how_pods_are_made(place: Place, api: Api) -> None:
+    """Whether the cluster has Sandboxes, and what the daemon may not do with them."""
+    if isinstance(api, RealApi):
+        api.drop_sandboxes()
+    asked = ("doctor", "--host", "kubernetes")
+    write_workflow(place, sandboxes="auto")
+    auto = await place.sortie(*asked)
+    write_workflow(place, sandboxes="always")
+    none = await place.sortie(*asked)
+    api.have_sandboxes()
+    api.denied = frozenset({("create", "sandboxes")})
+    denied = await place.sortie(*asked)
+
+    assert "the cluster has no agents.x-k8s.io/v1beta1, so pods are made directly" in auto.out
+    assert "and worker.kubernetes.sandboxes is always" in none.out
+    assert "install agent-sandbox 0.5 or newer" in none.out
+    assert "the daemon may not create sandboxes in the namespace" in denied.out
+    assert "deploy/kubernetes/agents/sandboxes/role.yaml" in denied.out
+    assert (auto.code, none.code != 0, denied.code != 0) == (0, True, True)
+    assert left(api) == []
 
 
 async def test_the_doctor_tells_what_the_daemon_may_not_do(place: Place, api: Api) -> None:
