@@ -170,7 +170,10 @@ class RunGroups:
         return True
 
     def close(self) -> None:
-        """Remove the daemon's directory where it is empty; blocks for up to 2 s."""
+        """Remove the daemon's directory, with the cgroups in which nothing is under way any more,
+        such as the fork server's; blocks for up to 2 s."""
+        for directory in list(self._live):
+            self.remove(directory)
         thread, self._thread = self._thread, None
         if thread is not None:
             self._jobs.put(None)

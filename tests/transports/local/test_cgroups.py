@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import trio
 
+from sortie.config.settings import Isolation
 from sortie.model import RunId
 from sortie.transports import Command, Exit
 from sortie.transports.local import (
@@ -23,6 +24,8 @@ from sortie.transports.local import (
 )
 from sortie.transports.local import cgroup_files as files_module
 from sortie.transports.local.cgroup_files import Hierarchy, cgroup_of, members, remove
+from sortie.transports.local.files import in_thread
+from sortie.transports.local.isolation import establish_isolation
 from tests.transports.endings import requires_cgroups
 from tests.transports.former import (
     PROGRAMS,
@@ -300,3 +303,16 @@ async def test_another_users_process_is_killed_with_its_cgroup() -> None:
     gone = remove(delegated)
 
     assert (done.stdout.split(), status, gone) == ([b"1"], -9, True)
+
+
+@requires_cgroups
+async def test_the_fork_servers_cgroup_goes_with_the_daemon(groups: RunGroups) -> None:
+    """It is of no run, and nothing of this daemon is left in the hierarchy."""
+    isolation = await in_thread(establish_isolation, Isolation.AUTO, 1, groups)
+    transport = LocalTransport(os.environ["PATH"], groups=groups, server=isolation.server)
+    made = os.listdir(groups.directory)
+
+    await transport.close()
+
+    assert any(name.startswith("no-run.") for name in made)
+    assert not os.path.exists(groups.directory)
