@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import ssl
 import warnings
+from importlib import import_module
+from pathlib import Path
+from typing import Any
 
 import httpx
 import httpx_ws
 import kr8s
 import trio
+from kr8s._auth import KubeAuth
 from kr8s.asyncio import api as open_api
 
 __all__ = ["BoundedSocket", "httpx", "httpx_ws", "kr8s", "open_api"]
@@ -27,3 +32,35 @@ class BoundedSocket(httpx_ws.AsyncWebSocketSession):
             await super().close(code, reason)
             return
         await self.stream.aclose()
+
+
+class TransientFilesAuth(KubeAuth):
+    """Has keys and certificates of a kubeconfig in files only until TLS has read them; kr8s would
+    leave them in TMPDIR for ever."""
+
+    _tls: ssl.SSLContext | bool = True
+
+    async def reauthenticate(self) -> None:
+        """Read the credentials anew."""
+        try:
+            await super().reauthenticate()
+            self._tls = await super().ssl_context()  # type: ignore[no-untyped-call]
+        finally:
+            for file in self._files_made():
+                Path(file).unlink(missing_ok=True)
+
+    async def ssl_context(self) -> ssl.SSLContext | bool:
+        """Return what was made of the credentials when they were read."""
+        return self._tls
+
+    def _files_made(self) -> list[str]:
+        made = (
+            (self._user, "client-key-data", self.client_key_file),
+            (self._user, "client-certificate-data", self.client_cert_file),
+            (self._cluster, "certificate-authority-data", self.server_ca_file),
+        )
+        return [str(file) for known, name, file in made if file and known and name in known]
+
+
+_where_auth_is_made: Any = import_module("kr8s._api")
+_where_auth_is_made.KubeAuth = TransientFilesAuth

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import os
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -89,3 +92,27 @@ async def test_an_error_of_the_server(api: Api, tmp_path: Path) -> None:
     api.faults.append(Fault("GET", "/pods$", Refused(500, "InternalError", "etcd is away")))
 
     assert "etcd is away (500)" in str(await told(kubeconfig(api, tmp_path)))
+
+
+@pytest.mark.stand_in
+async def test_no_key_of_a_kubeconfig_stays_in_a_file(
+    api: Api, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither while a cluster is used nor afterwards, also where credentials are read anew."""
+    key = base64.b64encode(api.certificate.read_bytes()).decode()
+    data = {"client-key-data": key, "client-certificate-data": key}
+    place = kubeconfig(api, tmp_path, **data)
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    api.faults.append(Fault("GET", "pods", Refused(401, "Unauthorized", "Unauthorized")))
+    cluster = Cluster(place)
+    try:
+        with trio.fail_after(60):
+            found = await cluster.request("list the pods", "GET", "pods")
+        used = os.listdir(temporary)
+    finally:
+        await cluster.aclose()
+
+    assert found["items"] == []
+    assert (api.faults, used, os.listdir(temporary)) == ([], [], [])
