@@ -9,10 +9,13 @@ the program ends the connections of the one before, which may be silent and not 
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager, suppress
-from tempfile import TemporaryDirectory
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory, gettempdir
 
 import trio
 from msgspec import Struct
@@ -20,6 +23,7 @@ from msgspec import Struct
 from sortie.model import TransportError
 from sortie.transports import PROXY_PORT, WRAPPED_STDIN, ForwardsSockets, Script, Transport
 from sortie.transports.remote.scripts import text
+from sortie.transports.walls.container_names import PREFIX, is_over, own_life
 
 _BOUND = 15.0
 """Seconds for removing what a way back has left on its host."""
@@ -185,7 +189,8 @@ async def open_way_back(outside: Transport) -> AsyncIterator[WayBack]:
 def _listening(opened: ExitStack) -> tuple[str, socket.socket]:
     """Return a socket of this machine that listens, and its path. Raises TransportError."""
     try:
-        place = opened.enter_context(TemporaryDirectory(prefix="sortie-net-"))
+        remove_former()
+        place = opened.enter_context(TemporaryDirectory(prefix=f"{PREFIX}{own_life()}-net-"))
         path = os.path.join(place, _SOCKET)
         listener = opened.enter_context(socket.socket(socket.AF_UNIX))
         listener.bind(path)
@@ -193,6 +198,14 @@ def _listening(opened: ExitStack) -> tuple[str, socket.socket]:
     except OSError as exc:
         raise TransportError(f"could not listen on a unix socket here: {exc}") from exc
     return path, listener
+
+
+@cache
+def remove_former() -> None:
+    """Remove, once, the directories of sockets that daemons left which were killed."""
+    for place in Path(gettempdir()).glob(f"{PREFIX}*-net-*"):
+        if is_over(place.name) and place.lstat().st_uid == os.geteuid():
+            shutil.rmtree(place, ignore_errors=True)
 
 
 def _script(purpose: str, name: str, *arguments: str) -> Script:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
+import tempfile
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import cast
@@ -25,7 +28,8 @@ from sortie.transports import Command, Exit, Script, Transport
 from sortie.transports.remote.transport import ShellTransport
 from sortie.transports.ssh.asyncio_thread import open_asyncio_thread
 from sortie.transports.ssh.connection_pool import ConnectionPool
-from sortie.transports.walls import remote_bubblewrap
+from sortie.transports.walls import remote_bubblewrap, way_back
+from sortie.transports.walls.container_names import own_life
 from sortie.transports.walls.enclosure import Enclosure
 from sortie.transports.walls.remote_bubblewrap import RemoteBubblewrapTransport
 from sortie.transports.walls.run_network import RunNetwork
@@ -222,3 +226,23 @@ async def test_a_host_that_cannot_lead_there_is_told() -> None:
             raise AssertionError("a way was opened")
 
     assert bare.asked[-1].arguments == ("/tmp/place",)
+
+
+async def test_a_killed_daemons_socket_is_removed_by_the_next(
+    sshd: Sshd, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of a process that lives stays, and nothing of this one is left."""
+    here = Path(tempfile.mkdtemp())  # the path of a socket has to be short
+    request.addfinalizer(partial(shutil.rmtree, here))
+    others = [here / "sortie-1.1-net-killed", here / f"sortie-{own_life()}-net-lives"]
+    for place in others:
+        place.mkdir(parents=True)
+    monkeypatch.setattr(tempfile, "tempdir", str(here))
+    way_back.remove_former.cache_clear()
+
+    async with host_of(sshd) as host, open_way_back(host):
+        used = sorted(os.listdir(here))
+
+    assert len(used) == 2
+    assert all(name.startswith(f"sortie-{own_life()}-net-") for name in used)
+    assert os.listdir(here) == [others[1].name]
