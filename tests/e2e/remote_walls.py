@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 
 import trio
 
+from tests.e2e.clock_blows import clock_blows, daemon_clock_blows, distrust
 from tests.e2e.place import PATIENCE, SORTIE, Json, Place
 from tests.e2e.remote import Fleet
-from tests.e2e.walls import Blow, Struck, Wall, strike_daemon
+from tests.e2e.walls import Blow, Struck, Wall, seen, strike_daemon
 from tests.kubernetes_api.objects import Refused
 from tests.kubernetes_api.server import Api, Fault, cluster_running
+from tests.skewed_clock import MISSING as NO_CLOCK
+from tests.skewed_clock import SkewedClock
 
 POD_NAMESPACE = "agents"
 SHORT_ABSENCE, LONG_ABSENCE = 3.0, 45.0
 """Seconds: the long one is more than a lease lasts, and than a request may take."""
+
+MINUTES = 300.0
+"""Seconds for which somebody is away in the blows that are played by name only."""
 
 
 class Supervisors:
@@ -79,22 +85,29 @@ def _lives(pid: int, born: str) -> bool:
 
 
 @asynccontextmanager
-async def host(place: Place) -> AsyncIterator[Wall]:
-    """Have agents on a host over SSH, where they outlive their links."""
+async def host(
+    place: Place, reattach: float = 60.0, sandbox: Mapping[str, object] | None = None
+) -> AsyncIterator[Wall]:
+    """Have agents on a host over SSH, where they outlive their links by so many seconds; in a
+    sandbox there, where one is given."""
     fleet = Fleet(place)
     try:
         (made,) = fleet.add("one")
         supervisors = Supervisors(made.home / "tmp")
-        made.options["SetEnv"] = f"{made.options['SetEnv']} TMPDIR={supervisors.directory}"
+        ours = SkewedClock(place.root / "clock-daemon")
+        theirs = SkewedClock(place.root / "clock-host")
+        given = {"TMPDIR": supervisors.directory, **theirs.environ}
+        words = " ".join(f"{name}={value}" for name, value in given.items())
+        made.options["SetEnv"] = f"{made.options['SetEnv']} {words}"
         made.stop()
         made.start()
 
         async def cut(_: Struck) -> None:
             made.kill_links()
 
-        async def stay_away(_: Struck) -> None:
+        async def stay_away(seconds: float, _: Struck) -> None:
             made.crash()
-            await trio.sleep(SHORT_ABSENCE)
+            await trio.sleep(seconds)
             made.start()
 
         async def freeze(_: Struck) -> None:
@@ -105,16 +118,22 @@ async def host(place: Place) -> AsyncIterator[Wall]:
         async def left() -> list[str]:
             return supervisors.left()
 
-        worker = {"ssh_reattach": True, "ssh_reattach_ms": 60_000}
+        # The way to the proxy of a sandbox's network ends with its link.
+        worker = {"ssh_reattach": sandbox is None, "ssh_reattach_ms": round(reattach * 1000)}
         yield Wall(
-            blocks=fleet.blocks(worker=worker),
+            blocks=fleet.blocks(worker=worker)
+            | ({} if sandbox is None else {"sandbox": {**sandbox, **seen(place)}}),
             blows={
                 "daemon": strike_daemon,
                 **supervisors.blows,
                 "links": cut,
-                "host away": stay_away,
+                "host away": partial(stay_away, SHORT_ABSENCE),
                 "host silent": freeze,
+                **({} if NO_CLOCK else daemon_clock_blows(ours.set)),
+                **({} if NO_CLOCK else clock_blows("host", theirs.set)),
             },
+            long_blows={"host away for minutes": partial(stay_away, MINUTES)},
+            environ=ours.environ,
             left=left,
         )
     finally:
@@ -128,11 +147,20 @@ async def pods(place: Place) -> AsyncIterator[Wall]:
         (place.root / "kubeconfig").write_text(api.kubeconfig())
         supervisors = Supervisors(place.root / "tmp")
         api.kubelet.path = f"{os.path.dirname(SORTIE)}:{os.environ['PATH']}"
-        api.kubelet.variables = {"TMPDIR": str(supervisors.directory)}
+        ours = SkewedClock(place.root / "clock-daemon")
+        theirs = SkewedClock(place.root / "clock-pods")
+        api.kubelet.variables = {"TMPDIR": str(supervisors.directory), **theirs.environ}
+
+        def set_servers(hours: float) -> None:
+            api.objects.ahead = hours * 3600.0
 
         async def left() -> list[str]:
-            kinds = ("pods", "persistentvolumeclaims")
-            made = [name for kind, _, name in api.objects.found if kind in kinds]
+            # A lease stays, for the version by which the next daemon takes it, and is nobody's.
+            made = [
+                f"{kind} {name}"
+                for (kind, _, name), one in api.objects.found.items()
+                if kind != "leases" or one["spec"]["holderIdentity"]
+            ]
             # Its files would go with a pod, which has a /tmp of its own; here they stay.
             return [*made, *supervisors.alive()]
 
@@ -144,7 +172,17 @@ async def pods(place: Place) -> AsyncIterator[Wall]:
                     "ssh_pass_env": ["KIRO_SIM_LOG"],
                 }
             },
-            blows={"daemon": strike_daemon, **supervisors.blows, **PodBlows(api).blows},
+            blows={
+                "daemon": strike_daemon,
+                **supervisors.blows,
+                **PodBlows(api).blows,
+                **clock_blows("server", set_servers),
+                **({} if NO_CLOCK else daemon_clock_blows(ours.set)),
+                **({} if NO_CLOCK else clock_blows("pods", theirs.set)),
+                **({} if NO_CLOCK else {"untrusted": distrust(ours.set, api.cut_links)}),
+            },
+            long_blows=PodBlows(api).long_blows,
+            environ=ours.environ,
             left=left,
         )
 
@@ -171,6 +209,14 @@ class PodBlows:
             "history compacted": self._compact,
             "lease conflict": self._conflict,
             "too many requests": self._throttle,
+        }
+
+    @property
+    def long_blows(self) -> dict[str, Blow]:
+        """Return those that take minutes."""
+        return {
+            "server away for minutes": partial(self._stay_away, "refuses", MINUTES),
+            "server silent for minutes": partial(self._stay_away, "silent", MINUTES),
         }
 
     def _pod_of(self, struck: Struck) -> Json:

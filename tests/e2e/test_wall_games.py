@@ -9,6 +9,7 @@ import trio
 
 from tests.e2e.place import Place
 from tests.e2e.wall_games import play
+from tests.skewed_clock import requires_skewed_clock
 from tests.transports.containers import requires_containers
 from tests.transports.sandboxes import requires_bubblewrap
 from tests.transports.ssh.sshd import requires_sshd
@@ -43,6 +44,18 @@ async def test_a_few_blows_lose_nothing_and_run_nothing_twice(
 ) -> None:
     """Each issue is done by exactly one run, with its work there, and nothing is left."""
     await require_well(place, nursery, wall, QUICK[wall])
+
+
+@requires_skewed_clock
+@pytest.mark.timeout(900)
+async def test_clocks_that_jump_hold_up_nothing(place: Place, nursery: trio.Nursery) -> None:
+    """Neither the daemon's, which is behind the times it has recorded, nor the API server's."""
+    blows = [
+        "daemon killed, clock forwards",
+        "server's clock backwards",
+        "daemon's clock backwards",
+    ]
+    await require_well(place, nursery, "pods", blows)
 
 
 @pytest.mark.full

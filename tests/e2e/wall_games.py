@@ -12,8 +12,10 @@ import shutil
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from tempfile import mkdtemp
 
@@ -22,12 +24,20 @@ import trio
 from tests.e2e.crash_verdicts import Life, Played, processes, run_ids, troubles
 from tests.e2e.daemon import Daemon, run_command
 from tests.e2e.place import PATIENCE, Place
-from tests.e2e.remote_walls import host, pods
+from tests.e2e.remote_walls import MINUTES, host, pods
+from tests.e2e.traces import cgroups, processes_about, temporary_files
 from tests.e2e.walls import Struck, Wall, bubblewrap, container
 from tests.e2e.witnessing import let_witness, witnessed
 from tests.ports import free_port
 
-WALLS = {"bubblewrap": bubblewrap, "container": container, "host": host, "pods": pods}
+WALLS: Mapping[str, Callable[[Place], AbstractAsyncContextManager[Wall]]] = {
+    "bubblewrap": bubblewrap,
+    "container": container,
+    "host": host,
+    "sandboxed host": partial(host, sandbox={"kind": "bubblewrap", "network": ["127.0.0.1:9"]}),
+    "patient host": partial(host, reattach=MINUTES + 100.0),
+    "pods": pods,
+}
 
 SLOTS = 2
 GRACE = 0.3
@@ -37,6 +47,8 @@ HOOK = 0.0
 
 WORK = ("silence=0.5", "delay=0.5 child=double_fork", "silence=0.5 ignore_sigterm=1")
 """What the agent that was struck does then, where it lives on."""
+
+HOUR = 3600.0
 
 LIMIT = 4 * PATIENCE
 """Seconds in which an issue is done whatever was struck: a lease, a back-off, and a load of 20."""
@@ -53,6 +65,11 @@ class WallGame:
     daemons: list[Daemon] = field(default_factory=list)
     works: dict[str, list[str]] = field(default_factory=dict)
 
+    @property
+    def _temporary(self) -> Path:
+        """The daemons' TMPDIR."""
+        return self.place.root / "t"
+
     async def play(self, nursery: trio.Nursery) -> Played:
         """Strike, and let the last daemon finish; return what there is to be judged."""
         self._prepare()
@@ -65,7 +82,7 @@ class WallGame:
         async with self._daemon(nursery, "--exit-when-idle") as daemon:
             await daemon.exit_code(within=LIMIT)
         self._keep_logs()
-        left = [*self.place.kill_processes(), *await self.wall.left()]
+        left = [*self.place.kill_processes(), *await self.wall.left(), *self._traces(began)]
         return Played(
             place=self.place,
             ends=dict.fromkeys(map(self._issue, range(len(self.blows))), "Done"),
@@ -82,6 +99,7 @@ class WallGame:
 
     def _prepare(self) -> None:
         (self.place.root / "locks").mkdir(exist_ok=True)
+        self._temporary.mkdir()
         agent = {
             "max_retry_backoff_ms": round(BACKOFF * 1000),
             "stop_grace_ms": round(GRACE * 1000),
@@ -97,9 +115,15 @@ class WallGame:
     def _daemon(self, nursery: trio.Nursery, *options: str) -> Daemon:
         port = free_port()
         daemon = Daemon(self.place, nursery, run_command(*options, port=port), port)
-        daemon.environ = dict(self.wall.environ)
+        daemon.environ = {**self.wall.environ, "TMPDIR": str(self._temporary)}
         self.daemons.append(daemon)
         return daemon
+
+    def _traces(self, since: float) -> Iterator[str]:
+        pids = [daemon.process.pid for daemon in self.daemons]
+        yield from temporary_files(self._temporary)
+        yield from cgroups(pids, since)
+        yield from processes_about(self.place.root)
 
     def _issue(self, number: int) -> str:
         return f"W-{number}"
@@ -128,7 +152,8 @@ class WallGame:
         with trio.fail_after(LIMIT):
             while not (turns := self._turns(issue)):
                 await trio.sleep(0.02)
-        await self.wall.blows[name](Struck(daemon=daemon, issue=issue, run_id=turns[0]))
+        blows = {**self.wall.blows, **self.wall.long_blows}
+        await blows[name](Struck(daemon=daemon, issue=issue, run_id=turns[0]))
         waits.unlink()
         if daemon.process.returncode is None:
             await self._until_in("Human Review", number)
@@ -159,10 +184,18 @@ class WallGame:
         yield from processes(played)
         yield from troubles(played)
         yield from run_ids(played)
+        yield from self._long_waits()
         for number, blow in enumerate(self.blows):
             issue = self._issue(number)
             for text in self._wrong_with(issue, blow, played):
                 yield f"{issue} ({blow}): {text}"
+
+    def _long_waits(self) -> Iterator[str]:
+        """No time that a daemon tells is wrong by the hours by which a clock is off."""
+        for line in (line for daemon in self.daemons for line in daemon.log):
+            for name in ("seconds", "delay"):
+                if not 0 <= line.get(name, 0) < HOUR:
+                    yield f"{line['event']} tells of {line[name]} s"
 
     def _wrong_with(self, issue: str, blow: str, played: Played) -> Iterator[str]:
         rows = played.runs_of(issue)
@@ -172,7 +205,7 @@ class WallGame:
         for row in rows:
             if "another daemon" in (row["error"] or ""):
                 yield f"run {row['run_id']} did not wait for a lease: {row['error']}"
-            by_crash = row["status"] == "interrupted" and blow == "daemon"
+            by_crash = row["status"] == "interrupted" and blow.startswith("daemon")
             if row["status"] != "succeeded" and not row["error"] and not by_crash:
                 yield f"nothing says why run {row['run_id']} is {row['status']}"
         if missing := set(self._turns(issue)) - set(self.works[issue]):
@@ -208,7 +241,7 @@ def main() -> int:
     parser.add_argument("--blow", action="append", default=[])
     parser.add_argument("--keep", action="store_true", help="keep the directory in any case")
     asked = parser.parse_args()
-    root = Path(mkdtemp(prefix=f"sortie-wall-{asked.wall}-"))
+    root = Path(mkdtemp(prefix=f"sortie-wall-{'-'.join(asked.wall.split())}-"))
     wrong, line = trio.run(_one, root, asked.wall, asked.blow)
     sys.stdout.write(f"{'FAILED' if wrong else 'ok'}: {line}\n")
     sys.stdout.writelines(f"  {text}\n" for text in wrong)

@@ -33,10 +33,13 @@ Blow = Callable[[Struck], Awaitable[None]]
 @dataclass(slots=True, kw_only=True)
 class Wall:
     """Where agents run: the blocks of the workflow, what the daemon is given, the blows, and what
-    tells of things that must not be there in the end."""
+    tells of things that must not be there in the end.
+
+    ``long_blows`` are played by name only."""
 
     blocks: Blocks
     blows: Mapping[str, Blow]
+    long_blows: Mapping[str, Blow] = field(default_factory=dict)
     environ: Mapping[str, str] = field(default_factory=dict)
     left: Callable[[], Awaitable[list[str]]]
 
@@ -77,7 +80,7 @@ INIT = partial(strike_child, "sortie-init")
 async def bubblewrap(place: Place) -> AsyncIterator[Wall]:
     """Have agents behind bubblewrap."""
     yield Wall(
-        blocks={"sandbox": {"kind": "bubblewrap", **_seen(place)}},
+        blocks={"sandbox": {"kind": "bubblewrap", **seen(place)}},
         blows={
             "daemon": strike_daemon,
             "fork server": FORK_SERVER,
@@ -89,7 +92,7 @@ async def bubblewrap(place: Place) -> AsyncIterator[Wall]:
     )
 
 
-def _seen(place: Place) -> dict[str, object]:
+def seen(place: Place) -> dict[str, object]:
     """Return what witnesses see and write behind a wall of this machine."""
     written = [place.agents_log, place.root / "witness.jsonl"]
     for path in written:
@@ -117,7 +120,7 @@ async def container(place: Place) -> AsyncIterator[Wall]:
                 "image": IMAGE,
                 "engine": "podman",
                 "network": "none",
-                **_seen(place),
+                **seen(place),
             }
         },
         environ=engine_environ(),

@@ -6,7 +6,7 @@ import copy
 import uuid
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import trio
@@ -37,9 +37,9 @@ class Refused(Exception):
         }
 
 
-def now() -> str:
-    """Return the time as objects tell it."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+def now(ahead: float = 0.0) -> str:
+    """Return the time as objects tell it, by a clock that is ``ahead`` some seconds."""
+    return (datetime.now(UTC) + timedelta(seconds=ahead)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 @dataclass
@@ -50,6 +50,8 @@ class Objects:
     history: list[tuple[int, str, str, str, Json]] = field(default_factory=list)
     oldest: int = 0
     version: int = 1000
+    ahead: float = 0.0
+    """Seconds by which the server's clock is ahead of this machine's."""
     _news: trio.Event = field(default_factory=trio.Event)
 
     def get(self, resource: str, namespace: str, name: str) -> Json:
@@ -76,7 +78,7 @@ class Objects:
             message = f'{leaving}{resource} "{name}" already exists'
             raise Refused(409, "AlreadyExists", message)
         metadata |= {"namespace": namespace, "uid": str(uuid.uuid4())}
-        metadata.setdefault("creationTimestamp", now())
+        metadata.setdefault("creationTimestamp", now(self.ahead))
         self._put("ADDED", resource, namespace, made)
         return made
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import base64
 import json
 import re
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from email.utils import formatdate
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
@@ -155,6 +157,7 @@ class Api:
             except Refused as exc:
                 after = {"Retry-After": str(exc.retry_after)} if exc.retry_after else {}
                 answered = JSONResponse(exc.answer, exc.status, headers=after)
+            answered.headers["date"] = formatdate(time.time() + self.objects.ahead, usegmt=True)
             if not isinstance(answered, StreamingResponse):
                 self.contract.check_answer(came, answered.status_code, bytes(answered.body))
             return answered
@@ -299,7 +302,7 @@ class Api:
             return self.delete_pod(namespace, name)
         if resource == "persistentvolumeclaims":
             if "deletionTimestamp" not in found["metadata"]:
-                found["metadata"]["deletionTimestamp"] = now()
+                found["metadata"]["deletionTimestamp"] = now(self.objects.ahead)
                 self.objects.change(resource, namespace, found)
                 self.nursery.start_soon(self.kubelet.let_go, found)
             return found
@@ -312,7 +315,7 @@ class Api:
         """Have a pod end, as whoever deletes it does; it is there until its node has ended it."""
         found = self.objects.get("pods", namespace, name)
         if "deletionTimestamp" not in found["metadata"]:
-            found["metadata"]["deletionTimestamp"] = now()
+            found["metadata"]["deletionTimestamp"] = now(self.objects.ahead)
             self.objects.change("pods", namespace, found)
             uid = found["metadata"]["uid"]
             self.nursery.start_soon(self.kubelet.end, namespace, name, uid)
@@ -376,6 +379,7 @@ async def cluster_running(port: int | None = None) -> AsyncIterator[Api]:
     """
     config = Config()
     config.accesslog = config.errorlog = None
+    config.include_date_header = False
     config.graceful_timeout = 0.1
     config.shutdown_timeout = 1.0
     async with AsyncExitStack() as stack:
