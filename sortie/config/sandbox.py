@@ -126,7 +126,7 @@ def sandbox_findings(
             yield Finding(path=("sandbox", key), message=message, severity="warning")
         return
     if worker.hosts:
-        yield from _remote_findings(sandbox, worker)
+        yield from _remote_findings(worker)
     for key in ("read", "write", "hide"):
         if "/" in getattr(sandbox, key):
             message = "holds / itself, which is no wall; name directories in it"
@@ -161,16 +161,12 @@ def sandbox_findings(
             yield Finding(path=("sandbox", key), message=message, severity="warning")
 
 
-def _remote_findings(sandbox: SandboxSettings, worker: WorkerSettings) -> Iterator[Finding]:
+def _remote_findings(worker: WorkerSettings) -> Iterator[Finding]:
     """Yield what of a sandbox cannot be had where runs are on hosts."""
     if worker.kubernetes is not None:
         message = "is for runs on this machine and on SSH hosts; there is none yet in pods"
         yield Finding(path=("sandbox", "kind"), message=message)
         return
-    hosts = ("worker", "ssh_hosts")
-    if sandbox.kind == "container":
-        message = "container is for runs on this machine; on SSH hosts it is bubblewrap or command"
-        yield Finding(path=("sandbox", "kind"), message=message, because=hosts)
     if worker.ssh_secret_delivery == "inline":
         message = "is not for worker.ssh_secret_delivery: inline, with which a command is a shell's"
         delivery = ("worker", "ssh_secret_delivery")

@@ -13,7 +13,7 @@ from sortie.config.settings import Settings
 from sortie.facts.fact import Fact
 from sortie.model.allowed_hosts import allowed_host
 from sortie.transports import Transport
-from sortie.transports.walls import OF_USERS, AbsentSandbox, SandboxedTransport
+from sortie.transports.walls import OF_USERS, SandboxedTransport
 
 if TYPE_CHECKING:
     from sortie.transports.walls.run_network import RunNetwork
@@ -52,10 +52,8 @@ def sandboxed(
     own = tuple(_kept(settings, environ))
     hidden = _at_home((*_hidden(settings), *secret_files), home)
     if sandbox.kind == "container":
-        from sortie.transports.walls.container_transport import (
-            ContainerChoice,
-            ContainerTransport,
-        )
+        from sortie.transports.walls.container_choice import ContainerChoice
+        from sortie.transports.walls.container_transport import ContainerTransport
 
         choice = ContainerChoice(
             image=sandbox.image,
@@ -107,17 +105,37 @@ def sandboxed_on_host(
 
         assert sandbox.command is not None
         return WrapperTransport(outside, _words(sandbox.command))
-    if sandbox.kind == "container":
-        return AbsentSandbox(outside, "sandbox.kind: container")
     network = _network_of(settings, environ, tell)
+    read = (*(() if mirror is None else (mirror,)), *sandbox.read)
+    own = tuple(_kept(settings, {**handed_over, "HOME": handed_over.get("HOME", "~")}))
+    hidden = tuple(_hidden(settings))
+    if sandbox.kind == "container":
+        from sortie.transports.walls.container_choice import ContainerChoice
+        from sortie.transports.walls.remote_container import RemoteContainerTransport
+
+        choice = ContainerChoice(
+            image=sandbox.image,
+            daemon=f"{_name_of(settings.db_path)}-remote",
+            engine=sandbox.engine,
+            read=(*(f"~/{name}" for name in OF_USERS), *read),
+            write=sandbox.write,
+            own=own,
+            hidden=hidden,
+            home="~",
+            network="host" if sandbox.network == "full" else "none",
+            memory=sandbox.memory,
+            cpus=sandbox.cpus,
+            pids=sandbox.pids,
+        )
+        return RemoteContainerTransport(outside, choice, handed_over, network)
     from sortie.transports.walls.enclosure import Enclosure
     from sortie.transports.walls.remote_bubblewrap import RemoteBubblewrapTransport
 
     enclosure = Enclosure(
-        read=(*(() if mirror is None else (mirror,)), *sandbox.read),
+        read=read,
         write=sandbox.write,
-        own=tuple(_kept(settings, {**handed_over, "HOME": handed_over.get("HOME", "~")})),
-        hide=tuple(_hidden(settings)),
+        own=own,
+        hide=hidden,
         has_network=sandbox.network == "full",
     )
     return RemoteBubblewrapTransport(outside, enclosure, network, handed_over)

@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from sortie.model import ProcessIdentity, RunId
 from sortie.model.hiding import repr_without
+from sortie.transports.container_entrance import ContainerEntrance, HostEntrance
 
 T = TypeVar("T")
 
@@ -51,16 +52,6 @@ class Stdin(Enum):
     """It is written while the program runs, see ``Process.stdin``."""
 
 
-class ContainerEntrance(Struct, frozen=True, kw_only=True):
-    """How programs get into a container of this machine: ``pidfd`` refers to the process that keeps
-    it, ``namespaces`` are the flags of setns(2) of those that it does not share with this process,
-    and ``cgroups`` the files by which a process enters its limits."""
-
-    pidfd: int
-    namespaces: int
-    cgroups: tuple[str, ...] = ()
-
-
 class Command(Struct, frozen=True, kw_only=True):
     """A program to start.
 
@@ -81,7 +72,7 @@ class Command(Struct, frozen=True, kw_only=True):
     grace: float = 5.0
     wrappers: int = 0
     listener: Callable[[socket.socket], object] | None = None
-    container: ContainerEntrance | None = None
+    container: ContainerEntrance | HostEntrance | None = None
 
     __repr__ = repr_without("env", "stdin", "listener")
 
@@ -100,6 +91,7 @@ class Script(Struct, frozen=True, kw_only=True):
     cwd: str
     env: Mapping[str, str]
     limit: int
+    bound: float = 60.0
 
 
 class Exit(Struct, frozen=True, kw_only=True):

@@ -116,15 +116,11 @@ def wrong_on_hosts(sandbox: Mapping[str, object], **worker: object) -> list[str]
         {"kind": "bubblewrap", "network": ["a.example"]},
         {"kind": "bubblewrap", "network": "none", "credentials": "proxy"},
         {"kind": "command", "command": "a"},
+        {"kind": "container", "image": "a", "network": ["a.example"], "credentials": "proxy"},
     ],
 )
 def test_there_are_some_on_hosts(sandbox: dict[str, object]) -> None:
     assert wrong_on_hosts(sandbox) == []
-
-
-def test_a_container_on_a_host_is_refused() -> None:
-    """It is no use to believe in it."""
-    assert wrong_on_hosts({"kind": "container", "image": "a"}) == ["sandbox.kind"]
 
 
 @pytest.mark.parametrize(
@@ -146,7 +142,8 @@ def test_a_piece_of_shell_is_not_put_into_one() -> None:
 def test_what_a_host_does_not_have_is_told_with_its_place() -> None:
     """As everything that is wrong."""
     problems = decoded(
-        f"{TRACKER}\nsandbox: {{kind: container, image: a}}\nworker: {{ssh_hosts: [one]}}"
+        f"{TRACKER}\nsandbox: {{kind: container, image: a}}\n"
+        "worker: {ssh_hosts: [one], ssh_secret_delivery: inline}"
     ).problems
 
     assert [problem.key for problem in problems if problem.severity == "error"] == ["sandbox.kind"]

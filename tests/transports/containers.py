@@ -25,15 +25,14 @@ from typing import Any
 import pytest
 
 from sortie.model import RunId
-from sortie.transports import Command, Process
+from sortie.transports import Command, Process, Transport
 from sortie.transports.local import LocalTransport
 from sortie.transports.walls.container import LOW_LIMITS, Container
-from sortie.transports.walls.container_transport import (
-    ContainerChoice,
-    ContainerTransport,
-    inside,
-)
+from sortie.transports.walls.container_choice import ContainerChoice
+from sortie.transports.walls.container_transport import ContainerTransport, inside
+from sortie.transports.walls.remote_container import RemoteContainerTransport
 from sortie.transports.walls.run_network import RunNetwork
+from tests.transports.ssh.sshd import Sshd
 
 IMAGE = "localhost/sortie-test-empty"
 PODMAN, DOCKER = "podman", "docker"
@@ -42,6 +41,7 @@ _PROJECT = Path(__file__).parents[2]
 _LINKED = ("bin", "lib", "lib64", "sbin")
 _BOUND = 300.0
 
+_OF_ENGINES = ("CONTAINERS_CONF", "XDG_RUNTIME_DIR")
 _DAEMON = "SORTIE_TEST_DOCKER_HOST"
 """Tells programs of the tests which docker daemon theirs is."""
 
@@ -181,6 +181,43 @@ def choice(**given: Any) -> ContainerChoice:
     """Return containers of the tests."""
     plain = {"image": IMAGE, "daemon": DAEMON, "engine": PODMAN, "read": tuple(seen_by_tests())}
     return ContainerChoice(**(plain | given))
+
+
+class OneRemoteContainer(RemoteContainerTransport):
+    """A transport whose programs are all in one container of a host, whatever run they are of."""
+
+    def process(self, command: Command) -> AbstractAsyncContextManager[Process]:
+        """Start a program in the container."""
+        return self._started(inside(command, self.only))
+
+    @property
+    def only(self) -> Container:
+        """The container."""
+        ((container,),) = (of_run.values() for of_run in self._containers.values())
+        return container
+
+
+def know_engine(host: Sshd) -> None:
+    """Have logins of a host of the tests use the engine as the tests do."""
+    told = (f"{name}={engine_environ()[name]}" for name in _OF_ENGINES if name in engine_environ())
+    home = f"HOME={host.home} SORTIE_TEST_SSHD={host.name}"
+    host.options["SetEnv"] = " ".join((home, *told))
+    host.stop()
+    host.start()
+
+
+@asynccontextmanager
+async def remote_container_transport(
+    host: Transport,
+    workspace: str,
+    chosen: ContainerChoice | None = None,
+    network: RunNetwork | None = None,
+    handed_over: Mapping[str, str] | None = None,
+) -> AsyncIterator[OneRemoteContainer]:
+    """Give a transport whose programs are in a container of a host with a directory."""
+    transport = OneRemoteContainer(host, chosen or choice(), handed_over or {}, network)
+    async with transport.around(RunId(str(uuid.uuid4())), workspace):
+        yield transport
 
 
 class OneContainer(ContainerTransport):

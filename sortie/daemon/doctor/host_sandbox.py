@@ -12,6 +12,7 @@ from msgspec import Struct
 from sortie import agents
 from sortie.config.settings import Settings
 from sortie.daemon.doctor.sandbox import (
+    NOT_TRIED,
     SANDBOX_REMEDY,
     TRIES,
     sandbox_result,
@@ -20,13 +21,16 @@ from sortie.daemon.doctor.sandbox import (
 )
 from sortie.daemon.sandboxes import sandboxed_on_host
 from sortie.model import RunId, SortieError, TransportError
-from sortie.model.checks import Check, CheckResult, failed
+from sortie.model.checks import Check, CheckResult, failed, passed
 from sortie.transports import COOKIE, Command, Script, Transport
 from sortie.transports.walls import SandboxedTransport
 
 _RUN = RunId("doctor")
 _LIMIT = 60.0
 """Seconds for all that is tried in one sandbox."""
+
+_PULL_LIMIT = 600.0
+"""The same, where an image may have to be pulled first."""
 
 _SET_UP = """\
 umask 077
@@ -61,10 +65,12 @@ def host_sandbox_checks(
 def _check(
     settings: Settings, environ: Mapping[str, str], transport: Callable[[], Transport]
 ) -> Check:
+    limit = _PULL_LIMIT if settings.sandbox.kind == "container" else _LIMIT
+
     async def ask() -> CheckResult:
-        with trio.move_on_after(_LIMIT):
+        with trio.move_on_after(limit):
             return await _tried(settings, environ, transport())
-        return failed(f"{settings.sandbox.kind} did not answer in {_LIMIT:.0f} s", SANDBOX_REMEDY)
+        return failed(f"{settings.sandbox.kind} did not answer in {limit:.0f} s", SANDBOX_REMEDY)
 
     rule = f".{settings.rule}" if settings.rule else ""
     return Check(name=f"sandbox{rule}", ask=ask, needs=("login",), remedy=SANDBOX_REMEDY)
@@ -81,6 +87,9 @@ async def _tried(
     )
     assert wall is not None
     try:
+        if wall.wants_image:
+            await wall.check()
+            return passed(NOT_TRIED)
         async with _outside(transport) as found:
             said = await _tries(wall, found)
     except SortieError as exc:
@@ -125,7 +134,7 @@ async def _tries(wall: SandboxedTransport, found: _Outside) -> set[str]:
         env={COOKIE: _RUN},
         grace=0.0,
     )
-    async with wall.process(command) as process:
+    async with wall.around(_RUN, command.cwd), wall.process(command) as process:
         output = b"".join([chunk async for number, chunk in process.output() if number == 1])
         await process.wait()
     return words_of(output)

@@ -42,7 +42,7 @@ timeout 5 bash -c "exec 3<>/dev/tcp/$4/$5" 2>/dev/null && echo connected
 """$1 is a file outside, $2 one that could be made there, $3 a process, $4 and $5 are the address
 and the port of a server."""
 
-_NOT_TRIED = (
+NOT_TRIED = (
     "the engine answers; the image is what the base of the repository names, and is tried when a"
     " run begins"
 )
@@ -91,7 +91,7 @@ async def _tried(settings: Settings, environ: Mapping[str, str]) -> CheckResult:
             try:
                 if wall.wants_image:
                     await wall.check()
-                    return passed(_NOT_TRIED)
+                    return passed(NOT_TRIED)
                 said = await _tries(wall, Path(directory), environ)
                 if settings.sandbox.kind == "container":
                     await _find_agent(settings, wall, environ)

@@ -18,7 +18,8 @@ from contextlib import ExitStack
 from itertools import count
 
 from sortie.resources.descriptors import limit_of_programs
-from sortie.transports import PROXY_PORT, WRAPPED_STDIN, ContainerEntrance
+from sortie.transports import PROXY_PORT, WRAPPED_STDIN
+from sortie.transports.container_entrance import ContainerEntrance
 from sortie.transports.local import fork_server
 from sortie.transports.local.fork_server.request import INSIDE, NAMESPACE, PLAIN, STATUS, encoded
 

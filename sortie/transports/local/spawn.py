@@ -31,6 +31,7 @@ from sortie.resources.descriptors import inherited_limit, released_reserve
 from sortie.resources.process_identity import identity_of
 from sortie.resources.shortages import of_fork
 from sortie.transports import Command
+from sortie.transports.container_entrance import HostEntrance
 from sortie.transports.local.cgroups import RunGroup
 from sortie.transports.local.child_process import ChildProcess
 from sortie.transports.local.fork_client import (
@@ -144,6 +145,7 @@ def _fork_by_server(
     given: tuple[int, int, int],
 ) -> Started:
     stdin, stdout, stderr = given
+    assert not isinstance(command.container, HostEntrance)
     with ExitStack() as opened:
         if stdin == subprocess.DEVNULL:
             stdin = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)

@@ -156,6 +156,8 @@ def refusal(host: str, command: Command, word: str, reason: str) -> TransportErr
             f"{attempt}: no PID namespace could be made ({reason}); look at user.max_pid_namespaces"
             " and at the limit of processes there"
         )
+    if word == "uncontained":
+        return TransportError(f"{attempt}: its container cannot be entered: {reason}")
     if word == "unsupervised":
         return HostError(
             HostTrouble.UNREACHABLE,

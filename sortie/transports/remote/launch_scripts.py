@@ -11,6 +11,8 @@ from msgspec import Struct
 
 from sortie.model import TransportError
 from sortie.transports import COOKIE, HOST_VARIABLES, WRAPPED_STDIN, Command, Stdin
+from sortie.transports.container_entrance import HostEntrance
+from sortie.transports.remote.container_launch import VARIABLE, entering_words
 from sortie.transports.remote.namespaces import Namespaces
 from sortie.transports.remote.scripts import (
     assignment,
@@ -106,10 +108,12 @@ def check_speakable(command: Command, *, inline: bool) -> None:
 def given_to_launch(launch: RemoteLaunch) -> dict[str, str]:
     """Return the variables that a launch script begins with."""
     command = launch.command
+    contained = command.container is not None
     given = {
         "nonce": launch.nonce,
-        "program": "" if launch.inline else command.argv[0],
-        "cwd": command.cwd,
+        # What is in a container is looked for in there.
+        "program": "" if launch.inline or contained else command.argv[0],
+        "cwd": "/" if contained else command.cwd,
         "stdin": str(len(launch.stdin)) if launch.stdin else "",
         "piped": "yes" if command.stdin is Stdin.PIPE else "",
         "marker": str(launch.marker),
@@ -185,7 +189,8 @@ def stdin_script(nonce: str, launch: RemoteLaunch, fifo: str, init: int = 0) -> 
         "fifo": fifo,
     }
     inside = b""
-    if launch.namespaces is not None:
+    # In a container it would be seen, with the files of the host.
+    if launch.namespaces is not None and launch.command.container is None:
         inside = _entering(launch.namespaces, b"%d" % init)
     passing = b'inside() { exec %s "$@"; }' % inside
     return block(*assignments(given), passing, text("stdin"))
@@ -217,14 +222,23 @@ def _become(launch: RemoteLaunch) -> bytes:
 
 
 def _exports(launch: RemoteLaunch) -> list[bytes]:
-    return [_export(name, value) for name, value in launch.command.env.items()]
+    given = launch.command.env
+    if launch.command.container is None:
+        return [_export(name, value) for name, value in given.items()]
+    # What enters the container is a program of the host's, and its variables are no image's.
+    variables = [_export(f"{VARIABLE}{name}", value) for name, value in given.items()]
+    return [*variables, *([_export(COOKIE, given[COOKIE])] if COOKIE in given else ())]
 
 
 def _exec(launch: RemoteLaunch, leading: bytes, fifo: str, opened: str) -> bytes:
     """Return the line that becomes the program."""
     arguments = [quoted(argument) for argument in launch.command.argv[1:]]
-    inside = _inside(launch, fifo, opened)
     stdin = b"<&5 3<&- 5<&-"
+    if isinstance(launch.command.container, HostEntrance):
+        removed = opened == _OPEN_PIPE
+        entry = entering_words(launch.command.container, launch.command, fifo, removed=removed)
+        return b" ".join([b"exec", entry, *arguments, stdin])
+    inside = _inside(launch, fifo, opened)
     if launch.command.wrappers:
         stdin = b"%d<&5 5<&- </dev/null" % WRAPPED_STDIN  # in the place of the lease
     return b" ".join([b"exec", leading, inside, b'"$found"', *arguments, stdin])

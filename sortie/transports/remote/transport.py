@@ -27,6 +27,8 @@ from sortie.model import (
     TransportError,
 )
 from sortie.transports import Command, Process, Script
+from sortie.transports.container_entrance import ContainerEntrance
+from sortie.transports.remote.container_launch import namespaces_in
 from sortie.transports.remote.filesystem import RemoteFiles
 from sortie.transports.remote.launch import Bounds, NoRoomForNamespace
 from sortie.transports.remote.launch_scripts import (
@@ -131,10 +133,11 @@ class ShellTransport:
     async def _process(self, command: Command) -> AsyncIterator[RemoteProgram]:
         check_speakable(command, inline=self._inline)
         for left in reversed(range(_MOST_TRIES)):
-            namespaces = await self.namespaces()
-            if command.listener is not None or command.container is not None:
+            container = command.container
+            if command.listener is not None or isinstance(container, ContainerEntrance):
                 unknown = f"could not start {command.argv[0][:80]} on host {self._host}"
-                raise TransportError(f"{unknown}: it can have no network or container of its own")
+                raise TransportError(f"{unknown}: its network or container is of another machine")
+            namespaces = namespaces_in(command) or await self.namespaces()
             if command.wrappers:
                 if namespaces is None:
                     raise self._no_sandbox(command)
@@ -268,7 +271,10 @@ class ShellTransport:
 
     async def run_script(self, script: Script) -> bytes:
         """Return what a script writes to stdout; see the port. It runs in a shell that is kept."""
-        question = Question(attempt=script.purpose, body=script_body(script), limit=script.limit)
+        body = script_body(script)
+        question = Question(
+            attempt=script.purpose, body=body, limit=script.limit, bound=script.bound
+        )
         return (await self._shell.ask(question)).content
 
     async def resolve_program(self, name: str, path: str | None = None) -> str:

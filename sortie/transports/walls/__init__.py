@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 
-import trio
 from msgspec import Struct
 
-from sortie.model import ProcessIdentity, RunId, TransportError
+from sortie.model import ProcessIdentity, RunId
 from sortie.transports import Command, Files, Process, Script, Transport
 
 GONE_VARIABLES = ("SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR", "TMPDIR")
@@ -115,24 +114,3 @@ class SandboxedTransport:
     def hurry(self) -> None:
         """Give no process any more grace."""
         self.outside.hurry()
-
-
-class AbsentSandbox(SandboxedTransport):
-    """A host on which there is no wall as the settings want it: nothing starts there."""
-
-    def __init__(self, outside: Transport, wanted: str) -> None:
-        super().__init__(outside)
-        self._wanted = wanted
-
-    def process(self, command: Command) -> AbstractAsyncContextManager[Process]:
-        """Raise TransportError."""
-        raise TransportError(f"could not start {command.argv[0]}: {self._sentence}")
-
-    async def check(self) -> None:
-        """Raise TransportError."""
-        await trio.lowlevel.checkpoint()
-        raise TransportError(self._sentence)
-
-    @property
-    def _sentence(self) -> str:
-        return f"{self._wanted} cannot be had on host {self.host}; see docs/sandbox.md for what can"

@@ -28,16 +28,17 @@ from msgspec import Struct
 
 from sortie.model import RunId, TransportError
 from sortie.resources import run_in_thread
-from sortie.transports import ContainerEntrance
+from sortie.transports.container_entrance import ContainerEntrance, HostEntrance
 from sortie.transports.local.fork_server.confinement import NAMESPACES
 from sortie.transports.walls.container_engine import ContainerEngine
 from sortie.transports.walls.container_limits import files_of_limits
 from sortie.transports.walls.container_names import PREFIX, is_over, own_life
+from sortie.transports.walls.enclosure import FoundPath
 
 _INSIDE = "/run/sortie"
 """Where the container has the FIFO by which it ends with the daemon."""
 
-_FIFO = "daemon-lives"
+FIFO = "daemon-lives"
 WAITING = 'exec 3<>"$0" 4<"$0" 3>&- && read -r _ <&4'
 """The script of the shell: it waits until nobody holds the FIFO, its $0, open for writing any more.
 
@@ -76,7 +77,7 @@ class ContainerPlan(Struct, frozen=True, kw_only=True):
     daemon: str
     run_id: RunId
     mounts: tuple[ContainerMount, ...]
-    hidden: tuple[str, ...] = ()
+    hidden: tuple[FoundPath, ...] = ()
     scratch: tuple[str, ...] = ("/tmp",)
     network: str = "none"
     memory: int | None = None
@@ -89,7 +90,7 @@ class Container(Struct, frozen=True, kw_only=True):
     and ``environ`` the environment that the image gives."""
 
     name: str
-    entrance: ContainerEntrance
+    entrance: ContainerEntrance | HostEntrance
     digest: str
     environ: Mapping[str, str]
 
@@ -108,7 +109,7 @@ async def open_container(engine: ContainerEngine, plan: ContainerPlan) -> AsyncI
             pidfd = await run_in_thread(partial(_pidfd_of, pid, name))
             opened.callback(os.close, pidfd)
             entrance = await run_in_thread(partial(_entrance, pid, pidfd))
-            _check_limits(engine, plan, entrance)
+            check_limits(engine, plan, has_cgroups=bool(entrance.cgroups))
             environ |= plan.environ
             yield Container(name=name, entrance=entrance, digest=digest, environ=environ)
         finally:
@@ -187,24 +188,23 @@ def arguments_of(engine: ContainerEngine, plan: ContainerPlan, name: str, place:
     for mount in plan.mounts:
         path = _mountable(mount.path)
         said += ["--mount", _bind(path, path, writable=mount.writable)]
-    for path in plan.hidden:
-        said += _hiding(_mountable(path), engine)
+    for hidden in plan.hidden:
+        said += _hiding(hidden, engine)
     said += ["--mount", _bind(f"{place}/fifo", _INSIDE, writable=False)]
-    return [*said, plan.image, "-c", WAITING, f"{_INSIDE}/{_FIFO}"]
+    return [*said, plan.image, "-c", WAITING, f"{_INSIDE}/{FIFO}"]
 
 
 def _bind(source: str, target: str, *, writable: bool) -> str:
     return f"type=bind,source={source},target={target}" + ("" if writable else ",readonly")
 
 
-def _hiding(path: str, engine: ContainerEngine) -> Sequence[str]:
-    """Return the arguments that put something empty over a path, if there is something."""
-    if os.path.isdir(path):
+def _hiding(hidden: FoundPath, engine: ContainerEngine) -> Sequence[str]:
+    """Return the arguments that put something empty over a path."""
+    path = _mountable(hidden.path)
+    if hidden.is_directory:
         empty = ",notmpcopyup" if engine.is_podman else ""
         return ("--tmpfs", f"{path}:ro,size=4096{empty}")
-    if os.path.lexists(path):
-        return ("--mount", _bind(os.devnull, path, writable=False))
-    return ()
+    return ("--mount", _bind(os.devnull, path, writable=False))
 
 
 def _mountable(path: str) -> str:
@@ -223,7 +223,7 @@ def _fifo(prefix: str) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix=prefix) as directory:
         place = Path(directory)
         (place / "fifo").mkdir(mode=0o755)
-        fifo = place / "fifo" / _FIFO
+        fifo = place / "fifo" / FIFO
         os.mkfifo(fifo, 0o600)
         # Opened for both, this waits for no reader; the shell reads the end of it when we close.
         fd = os.open(fifo, os.O_RDWR | os.O_CLOEXEC)
@@ -255,7 +255,7 @@ def _pidfd_of(pid: int, name: str) -> int:
         with suppress(OSError):
             # Whatever is read was that process's as long as the descriptor says that it lives.
             while not select.select([pidfd], [], [], _START_PAUSE)[0]:
-                if _FIFO.encode() in Path(f"/proc/{pid}/cmdline").read_bytes():
+                if FIFO.encode() in Path(f"/proc/{pid}/cmdline").read_bytes():
                     return pidfd
                 if time.monotonic() > until:
                     break
@@ -263,11 +263,9 @@ def _pidfd_of(pid: int, name: str) -> int:
     raise TransportError(f"the container {name} ended as soon as it had begun; has its image a sh?")
 
 
-def _check_limits(
-    engine: ContainerEngine, plan: ContainerPlan, entrance: ContainerEntrance
-) -> None:
+def check_limits(engine: ContainerEngine, plan: ContainerPlan, *, has_cgroups: bool) -> None:
     """Raise TransportError where an engine has passed over limits, which it does with a warning."""
-    if not entrance.cgroups and (plan.memory, plan.cpus, plan.pids) != (None, None, None):
+    if not has_cgroups and (plan.memory, plan.cpus, plan.pids) != (None, None, None):
         raise TransportError(
             f"{engine.name} can limit no container here: this user has no cgroup v2 of its own;"
             " leave sandbox.memory, cpus and pids out, or have systemd delegate a cgroup"

@@ -27,7 +27,9 @@ _ANSWER_BOUND = 120.0
 
 _PULL_BOUND = 1800.0
 
-_CAP_SYS_RESOURCE = 24
+CAP_SYS_RESOURCE = 24
+"""The capability to raise limits, by its number."""
+
 _NEEDED = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "TMPDIR", "DBUS_SESSION_BUS_ADDRESS")
 _NEEDED_BEGINNINGS = ("XDG_", "CONTAINER", "DOCKER_", "REGISTRY_AUTH_FILE", "STORAGE_", "BUILDAH_")
 _PROXIES = ("http_proxy", "https_proxy", "no_proxy", "all_proxy")
@@ -73,7 +75,7 @@ class ContainerEngine(Struct, frozen=True, kw_only=True):
                 " install podman, or choose another kind"
             )
         engine = cls(program=program, environ=environ)
-        rootless = await engine._is_rootless()
+        rootless = await engine.is_rootless()
         if os.geteuid() != 0 and not rootless:
             raise TransportError(
                 f"{engine.name} runs its containers as root, and this is user {os.geteuid()}: a"
@@ -84,7 +86,8 @@ class ContainerEngine(Struct, frozen=True, kw_only=True):
             return cls(program=program, environ=environ, rootless=True)
         return cls(program=program, environ=environ, limits_are_bound=not _may_raise_limits())
 
-    async def _is_rootless(self) -> bool:
+    async def is_rootless(self) -> bool:
+        """Tell whether its containers are in a user namespace of an ordinary user."""
         if self.is_podman:
             said = await self.ask("info", "--format", "{{.Host.Security.Rootless}}")
             return said.strip() == "true"
@@ -115,9 +118,11 @@ class ContainerEngine(Struct, frozen=True, kw_only=True):
         return dict(entry.partition("=")[::2] for entry in config.get("Env") or ())
 
     async def _image(self, image: str) -> dict[str, Any]:
-        if not await self.try_("image", "inspect", "--format", "{{.Id}}", image):
+        status, said, _ = await self._run(("image", "inspect", image), _ANSWER_BOUND)
+        if status != 0:
             await self.ask("pull", "--quiet", image, bound=_PULL_BOUND)
-        (found,) = json.loads(await self.ask("image", "inspect", image))
+            said = await self.ask("image", "inspect", image)
+        (found,) = json.loads(said)
         return dict(found)
 
     async def containers(self, label: str) -> list[str]:
@@ -177,7 +182,7 @@ def _may_raise_limits() -> bool:
     """Tell whether this process has CAP_SYS_RESOURCE."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("CapEff:"):
-            return bool(int(line.split()[1], 16) >> _CAP_SYS_RESOURCE & 1)
+            return bool(int(line.split()[1], 16) >> CAP_SYS_RESOURCE & 1)
     return False
 
 

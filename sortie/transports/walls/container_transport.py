@@ -9,28 +9,24 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from functools import partial
 from itertools import count
-from pathlib import Path
 
 import trio
-from msgspec import Struct
 from msgspec.structs import replace
 
 from sortie.model import ProgramNotFound, RunId, TransportError
 from sortie.transports import COOKIE, Command, Process, Transport
-from sortie.transports.local.cgroup_files import plain_path
 from sortie.transports.local.fork_server.confinement import ARCHITECTURES
 from sortie.transports.walls import GONE_VARIABLES, OpenedWall, RunImage, SandboxedTransport
 from sortie.transports.walls.container import (
     Container,
-    ContainerMount,
-    ContainerPlan,
     open_container,
     remove_former,
 )
+from sortie.transports.walls.container_choice import ContainerChoice, shown_by
 from sortie.transports.walls.container_engine import ContainerEngine
 from sortie.transports.walls.refusals import Refusals
 from sortie.transports.walls.run_network import RunNetwork
@@ -49,51 +45,6 @@ for directory in $PATH; do
   case $file in /*) [ -f "$file" ] && [ -x "$file" ] && printf %s "$file" && exit;; esac
 done
 exit 1"""
-
-
-class ContainerChoice(Struct, frozen=True, kw_only=True):
-    """What the containers of runs are to be: as in a ContainerPlan, less what differs by run.
-
-    ``image`` is None where each run tells its own. ``engine`` is the name or path of the program,
-    None for the first that is there. ``own`` are
-    directories that are made first, and may be written to. ``home`` begins empty.
-    """
-
-    image: str | None
-    daemon: str
-    engine: str | None = None
-    read: tuple[str, ...] = ()
-    write: tuple[str, ...] = ()
-    own: tuple[str, ...] = ()
-    hidden: tuple[str, ...] = ()
-    home: str = ""
-    network: str = "none"
-    memory: int | None = None
-    cpus: float | None = None
-    pids: int | None = None
-
-    def plan(self, run_id: RunId, workspace: str | None, image: RunImage) -> ContainerPlan:
-        """Return the plan of a run's container; makes the directories that are its own. Blocks."""
-        for path in self.own:
-            os.makedirs(path, mode=0o700, exist_ok=True)
-        read = (*self.read, *mounted_below(self.read))
-        mounts = {path: ContainerMount(path=path) for path in read}
-        written = (*self.write, *self.own, *(() if workspace is None else (workspace,)))
-        mounts |= {path: ContainerMount(path=path, writable=True) for path in written}
-        there = [mounts[path] for path in sorted(mounts) if os.path.lexists(path)]
-        return ContainerPlan(
-            image=image.name,
-            environ=image.environ,
-            daemon=self.daemon,
-            run_id=run_id,
-            mounts=tuple(there),
-            hidden=tuple(path for path in self.hidden if _shown_by(path, mounts)),
-            scratch=("/tmp", *((self.home,) if self.home not in ("", "/") else ())),
-            network=self.network,
-            memory=self.memory,
-            cpus=self.cpus,
-            pids=self.pids,
-        )
 
 
 class ContainerTransport(SandboxedTransport):
@@ -159,7 +110,7 @@ class ContainerTransport(SandboxedTransport):
         if of_run is None:
             raise TransportError(f"could not start {command.argv[0]}: its run has no container")
         # A directory that none has is looked for in the first, which is the workspace's.
-        around = (made for place, made in of_run.items() if _shown_by(command.cwd, (place,)))
+        around = (made for place, made in of_run.items() if shown_by(command.cwd, (place,)))
         container = next(around, next(iter(of_run.values())))
         return self._started(inside(command, container))
 
@@ -180,13 +131,12 @@ class ContainerTransport(SandboxedTransport):
             await self._refusals.or_repeat("check", self._try)
 
     async def _try(self) -> None:
-        if platform.machine() not in ARCHITECTURES:
-            raise TransportError(
-                f"a container is no wall on {platform.machine()}: the filter of system calls is"
-                f" known for {' and '.join(ARCHITECTURES)} only; use sandbox.kind: bubblewrap"
-            )
-        engine = await self._found()
-        await remove_former(engine, self._choice.daemon)
+        check_machine(platform.machine())
+        await remove_former(await self._found(), self._choice.daemon)
+        await self._try_program()
+
+    async def _try_program(self) -> None:
+        """Start a program in a container of the image."""
         image = self._fixed_image
         if image is None:
             self._works = True  # what there is to be tried is known when a run begins
@@ -262,8 +212,11 @@ class ContainerTransport(SandboxedTransport):
     async def _found(self) -> ContainerEngine:
         async with self._making:
             if self._engine is None:
-                self._engine = await ContainerEngine.find(self._choice.engine, self._environ)
+                self._engine = await self._find_engine()
             return self._engine
+
+    async def _find_engine(self) -> ContainerEngine:
+        return await ContainerEngine.find(self._choice.engine, self._environ)
 
 
 def inside(command: Command, container: Container) -> Command:
@@ -276,15 +229,10 @@ def inside(command: Command, container: Container) -> Command:
     return replace(command, env=env, container=container.entrance)
 
 
-def mounted_below(paths: Collection[str]) -> Iterator[str]:
-    """Yield the places below paths at which something else is mounted: it comes along with them,
-    and stays writable where they are read-only. Blocks."""
-    for line in Path("/proc/self/mountinfo").read_text(errors="surrogateescape").splitlines():
-        place = plain_path(line.split()[4])
-        if any(place.startswith(path.rstrip("/") + "/") for path in paths):
-            yield place
-
-
-def _shown_by(path: str, mounts: Collection[str]) -> bool:
-    """Tell whether a path would be seen by one of the mounts."""
-    return any(path == one or path.startswith(one.rstrip("/") + "/") for one in mounts)
+def check_machine(machine: str) -> None:
+    """Raise TransportError for a kind of machine on which there is no container."""
+    if machine not in ARCHITECTURES:
+        raise TransportError(
+            f"a container is no wall on {machine}: the filter of system calls is"
+            f" known for {' and '.join(ARCHITECTURES)} only; use sandbox.kind: bubblewrap"
+        )

@@ -24,6 +24,7 @@ from sortie.model import TransportError
 from sortie.transports import PROXY_PORT, WRAPPED_STDIN, ForwardsSockets, Script, Transport
 from sortie.transports.remote.scripts import text
 from sortie.transports.walls.container_names import PREFIX, is_over, own_life
+from sortie.transports.walls.on_host import text_of
 
 _BOUND = 15.0
 """Seconds for removing what a way back has left on its host."""
@@ -78,61 +79,6 @@ while (1) {
 }
 """
 
-_PYTHON = """\
-import os, socket, sys, threading
-path, port = sys.argv[1], int(sys.argv[2])
-door = socket.socket()
-door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-door.bind(("127.0.0.1", port))
-door.listen(128)
-if os.fork():
-    os._exit(0)
-os.setsid()
-null = os.open(os.devnull, os.O_RDWR)
-for number in range(3):
-    os.dup2(null, number)
-def now():
-    try:
-        found = os.stat(path)
-        return found.st_dev, found.st_ino, found.st_ctime
-    except OSError:
-        return None
-def cut(*both):
-    for one in both:
-        try:
-            one.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            pass
-def move(source, target):
-    try:
-        piece = source.recv(65536)
-        while piece:
-            target.sendall(piece)
-            piece = source.recv(65536)
-        target.shutdown(socket.SHUT_WR)
-    except OSError:
-        cut(source, target)
-def serve(here):
-    with here, socket.socket(socket.AF_UNIX) as there:
-        was = now()
-        try:
-            there.connect(path)
-        except OSError:
-            return
-        ways = (here, there), (there, here)
-        threads = [threading.Thread(target=move, args=one, daemon=True) for one in ways]
-        for one in threads:
-            one.start()
-        for one in threads:
-            while one.is_alive():
-                one.join(5)
-                if now() != was:
-                    cut(here, there)
-while True:
-    here, _ = door.accept()
-    threading.Thread(target=serve, args=(here,), daemon=True).start()
-"""
-
 _STARTED_BY = (
     f'"$0" "$1" "$2" "$3" "$4" </dev/null {WRAPPED_STDIN}<&- || exit 125; shift 4;'
     f' exec setsid "$@" <&{WRAPPED_STDIN} {WRAPPED_STDIN}<&-'
@@ -149,11 +95,17 @@ class WayBack(Struct, frozen=True, kw_only=True):
     listener: socket.socket
 
     @property
+    def path(self) -> str:
+        """The path of the socket on the host."""
+        return f"{self.directory}/{_SOCKET}"
+
+    @property
     def started_by(self) -> tuple[str, ...]:
         """The words behind the wall that start the program that they are put before, once the way
         is there."""
-        code = ("-e", _PERL) if self.program.endswith("perl") else ("-Ic", _PYTHON)
-        words = (self.program, *code, f"{self.directory}/{_SOCKET}", str(PROXY_PORT))
+        is_perl = self.program.endswith("perl")
+        code = ("-e", _PERL) if is_perl else ("-Ic", text_of("proxy_lead"))
+        words = (self.program, *code, self.path, str(PROXY_PORT))
         return ("/bin/sh", "-c", _STARTED_BY, *words)
 
 

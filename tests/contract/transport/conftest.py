@@ -20,7 +20,12 @@ from tests.contract.transport.launching import Launch
 from tests.kubernetes_api.api_server import ApiServer
 from tests.kubernetes_api.pods import pod_holding
 from tests.skipped import FULL
-from tests.transports.containers import container_transport, requires_containers
+from tests.transports.containers import (
+    container_transport,
+    know_engine,
+    remote_container_transport,
+    requires_containers,
+)
 from tests.transports.endings import WAYS, local_transport, requires_namespaces
 from tests.transports.leftovers import foreign_children, holders
 from tests.transports.sandboxes import (
@@ -38,6 +43,8 @@ _ISOLATION = {
     "ssh-reattach-pid-namespace": Isolation.PID_NAMESPACE,
     "ssh-bubblewrap": Isolation.AUTO,
     "ssh-reattach-bubblewrap": Isolation.AUTO,
+    "ssh-container": Isolation.AUTO,
+    "ssh-reattach-container": Isolation.AUTO,
 }
 PODS = "pods"
 _REAL_PODS = "pods-api-server"
@@ -52,10 +59,12 @@ _PROCESSES = frozenset({"test_processes", "test_stdin"})
 """Modules whose tests start processes and talk to them, behind an init of their own or not."""
 _KEPT = 256 * 1024
 """Bytes that a host keeps: little, as tests look at what a program can write unread."""
-_REATTACH = frozenset({"ssh-reattach", "ssh-reattach-pid-namespace", "ssh-reattach-bubblewrap"})
+_REATTACH = frozenset(name for name in _ISOLATION if name.startswith("ssh-reattach"))
 """The ways in which a supervisor keeps the streams of a program, and ends it."""
 _WALLED = frozenset({"ssh-bubblewrap", "ssh-reattach-bubblewrap"})
 """The ways of programs in bubblewrap on a host; files and scripts are outside."""
+_CONTAINED = frozenset({"ssh-container", "ssh-reattach-container"})
+"""The ways of programs in a container of a host; files and scripts are outside."""
 _ALIKE = frozenset({"cgroups", "ssh-pid-namespace", "ssh-reattach-pid-namespace"})
 """Ways that start processes as others do, and only end them otherwise."""
 _OWN_INIT = frozenset({"namespaces"})
@@ -64,6 +73,8 @@ delivered from end to end goes this way."""
 
 
 def _marks(way: str) -> tuple[pytest.MarkDecorator, ...]:
+    if way in _CONTAINED:
+        return (requires_sshd, requires_namespaces, requires_containers)
     walls = (requires_namespaces, requires_bubblewrap) if way in _WALLED else ()
     return (requires_sshd, *walls)
 
@@ -89,7 +100,7 @@ def remote(
     A module's tests run on the one and then on the other: what ends late behind the sshd would
     come to us as children nobody knows, in the middle of a test that looks for such.
     """
-    if request.param == _IN_CONTAINERS and not _starts_programs(request.module):
+    if request.param in {_IN_CONTAINERS, *_CONTAINED} and not _starts_programs(request.module):
         pytest.skip("files and scripts are outside of a container, as without one")
     if request.param in _spared(request.module) and not request.config.getoption("--full"):
         pytest.skip(FULL)
@@ -98,6 +109,8 @@ def remote(
         return
     place = tmp_path_factory.mktemp("remote")
     with sshd_running(place / "host", Keys.make(place / "client")) as host:
+        if request.param in _CONTAINED:
+            know_engine(host)
         yield request.param, host
 
 
@@ -113,13 +126,13 @@ def _spared(module: ModuleType) -> frozenset[str]:
     """Return the ways that tell nothing new of what a module tests."""
     name = _name_of(module)
     if name == "test_lifetimes":
-        return frozenset()
+        return frozenset({"ssh-reattach-container"})
     if name in _ENDING:
-        return frozenset(
-            {"ssh-reattach", "ssh-reattach-bubblewrap", PODS, _SANDBOX, _IN_CONTAINERS}
-        )
+        reattach = {"ssh-reattach", "ssh-reattach-bubblewrap"}
+        return _CONTAINED | reattach | {PODS, _SANDBOX, _IN_CONTAINERS}
     if name in _PROCESSES:
-        return _ALIKE | {PODS, _SANDBOX, "ssh-reattach", "ssh-reattach-bubblewrap", _IN_CONTAINERS}
+        reattach = {"ssh-reattach", "ssh-reattach-bubblewrap"}
+        return _ALIKE | _CONTAINED | reattach | {PODS, _SANDBOX, _IN_CONTAINERS}
     return _ALIKE | _OWN_INIT | _REATTACH | _WALLED | {BUBBLEWRAP, PODS, _SANDBOX}
 
 
@@ -166,7 +179,11 @@ async def transport(
                 bounds=Bounds(reattach=30.0 if way in _REATTACH else 0.0),
                 kept=_KEPT,
             )
-            yield remote_bubblewrap(over_ssh) if way in _WALLED else over_ssh
+            if way in _CONTAINED:
+                async with remote_container_transport(over_ssh, str(tmp_path)) as contained:
+                    yield contained
+            else:
+                yield remote_bubblewrap(over_ssh) if way in _WALLED else over_ssh
         finally:
             await connections.aclose()
 

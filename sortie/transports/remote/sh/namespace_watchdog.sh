@@ -23,11 +23,12 @@ go_on() {
 }
 
 # The holder ends after the last process of the namespace, which the program can be; what waits for
-# that has to reap it. But for the pause nothing is started here.
+# that has to reap it. But for the pause nothing is started here. A holder without a child has not made
+# the namespace yet, and is not to.
 finish() {
   trap - EXIT
   child_of "$O"
-  [ -z "$c" ] || kill -s KILL "$c"
+  kill -s KILL "${c:-$O}"
   clock; until=$((t + 500))
   while lives "$P" "$S"; do
     kill -s CONT "$P"

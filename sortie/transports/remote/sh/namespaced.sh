@@ -6,6 +6,9 @@ watched=$(watch $$ "$born" "$grace" "$lease" "$pipe" "$wrappers" 2>&6 5<&- 6>&- 
 })
 case $watched in
   yes*) set -- $watched; namespace_init=$2; say namespace "$2" "$3" ;;
+  'no missing '*) [ -z "$pipe" ] || rm -rf -- "$pipe"; refuse missing "${watched#no missing }" ;;
+  'no directory'*) [ -z "$pipe" ] || rm -rf -- "$pipe"; refuse directory ;;
+  'no uncontained '*) [ -z "$pipe" ] || rm -rf -- "$pipe"; refuse uncontained "${watched#no uncontained }" ;;
   *) [ -z "$pipe" ] || rm -rf -- "$pipe"; refuse unspaced "${watched#no }" ;;
 esac
 # The program's own end of the pipe is opened in the namespace, so that nobody else has it open.

@@ -4,7 +4,12 @@ watched=$(watch "$P" "$born" "$grace" "$lease" "$place" "$wrappers" 3<&- 5<&- 6>
   [ -z "$c" ] || ! stat_of "$c" || { set -- $s; echo "yes $c ${20}"; exit; }
   echo "no $flaw"
 })
+# The watchdog would wait for its lease to lapse, and then for who comes to hear of the end.
+give_up() { tell lease '- done'; tell lease '- done'; refuse "$@"; }
 case $watched in
   yes*) set -- $watched; namespace_init=$2; say namespace "$2" "$3" ;;
-  *) refuse unspaced "${watched#no }" ;;
+  'no missing '*) give_up missing "${watched#no missing }" ;;
+  'no directory'*) give_up directory ;;
+  'no uncontained '*) give_up uncontained "${watched#no uncontained }" ;;
+  *) give_up unspaced "${watched#no }" ;;
 esac
