@@ -24,13 +24,14 @@ from sortie.daemon.root_lock import RootLock
 from sortie.facts import OrphansReaped
 from sortie.model import ProcessIdentity, SortieError, StoreError, TransportError
 from sortie.resources.process_identity import identity_of
-from sortie.store.database import DatabaseIdentity
-from sortie.store.sqlite import SqliteStore, open_store
+from sortie.store.database_store import DatabaseStore
+from sortie.store.identity import DatabaseIdentity
+from sortie.store.sqlite import open_store
 from sortie.telemetry.log.sink import LogSink
 from sortie.transports.local import LocalTransport, RunGroups, mark_of_database
 
 
-async def begin_life(store: SqliteStore, lock: Lock, db_path: str) -> DatabaseIdentity:
+async def begin_life(store: DatabaseStore, lock: Lock, db_path: str) -> DatabaseIdentity:
     """Become the daemon of a database; return its identity.
 
     Raises StoreError for a copy whose original is in use.
@@ -56,7 +57,7 @@ class OpenDatabase(Struct, frozen=True, kw_only=True):
     """A database that is locked and open, with the lock of the workspace root, which is not locked
     yet. ``id`` is the database's own."""
 
-    store: SqliteStore
+    store: DatabaseStore
     lock: Lock
     root_lock: RootLock
     id: str

@@ -8,14 +8,14 @@ import stat
 from contextlib import ExitStack
 
 from sortie.model import StoreError
-from sortie.store.database import Database, explained
 from sortie.store.filesystems import refuse_network
 from sortie.store.schema_versions import migrate, migrations, schema_version
+from sortie.store.sqlite_database import SqliteDatabase, explained, prove_writable
 
 _SETTINGS = ("synchronous", "fullfsync", "foreign_keys", "journal_size_limit")
 
 
-def open_database(path: str, busy_timeout: float) -> Database:
+def open_database(path: str, busy_timeout: float) -> SqliteDatabase:
     """Open a database for writing, made or migrated where needed; call it in the owning thread.
 
     A new file has mode 0600, and SQLite gives its -wal and -shm files the same. ``busy_timeout``
@@ -27,7 +27,7 @@ def open_database(path: str, busy_timeout: float) -> Database:
     with explained("open", place), ExitStack() as undo:
         connection = sqlite3.connect(place, timeout=busy_timeout, isolation_level=None)
         undo.callback(connection.close)
-        database = Database(connection, place)
+        database = SqliteDatabase(connection, place)
         schema_version(database, migrations())  # before anything is changed in it
         _choose_wal(database)
         for setting in _SETTINGS:
@@ -43,21 +43,6 @@ def place_of(path: str) -> str:
     if "\0" in path:
         raise StoreError(f"cannot open the database {path!r}: a path holds no null character")
     return os.path.abspath(path)
-
-
-def prove_writable(database: Database) -> None:
-    """Write and commit a row."""
-    with database.transaction():
-        database.change("prove_writable")
-
-
-def try_to_write(database: Database) -> None:
-    """Write a row and take it back: locks and permissions are tried, and the disk is not touched.
-
-    A full disk is not noticed so.
-    """
-    with database.rolled_back():
-        database.change("prove_writable")
 
 
 def _make_file(path: str) -> None:
@@ -86,10 +71,10 @@ def _refuse_irregular(path: str) -> None:
         raise StoreError(f"cannot open the database {path}: it is {kind}; name a file with db_path")
 
 
-def _choose_wal(database: Database) -> None:
+def _choose_wal(database: SqliteDatabase) -> None:
     mode = database.row("journal_mode")["journal_mode"]
     if mode != "wal":
         raise StoreError(
-            f"cannot open the database {database.path}: its file system has no shared memory for "
+            f"cannot open the database {database.name}: its file system has no shared memory for "
             "SQLite's write-ahead log; name a file on a local disk with db_path"
         )

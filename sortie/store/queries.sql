@@ -1,4 +1,5 @@
--- Statements by name; each ends with a semicolon.
+-- Statements by name; each ends with a semicolon. They are SQLite's, and written so that PostgreSQL
+-- takes them too, but for what `postgres_database` translates.
 
 -- name: journal_mode
 PRAGMA journal_mode = WAL;
@@ -95,7 +96,8 @@ UPDATE runs SET delivery_pending = 0
 WHERE delivery_pending AND issue_id = :issue_id AND run_id <> :run_id;
 
 -- name: replace_diff
-INSERT OR REPLACE INTO diffs (run_id, diff) VALUES (:run_id, :diff);
+INSERT INTO diffs (run_id, diff) VALUES (:run_id, :diff)
+ON CONFLICT (run_id) DO UPDATE SET diff = excluded.diff;
 
 -- name: finish_run
 UPDATE runs SET
@@ -156,19 +158,27 @@ DELETE FROM sessions WHERE issue_id = :issue_id;
 DELETE FROM spent_by_issue WHERE issue_id = :issue_id;
 
 -- name: replace_retry
-INSERT OR REPLACE INTO retries (
+INSERT INTO retries (
   issue_id, issue, kind, triggered_by, failures, continuations, interruptions, delay, due_at, tries
 ) VALUES (
   :issue_id, :issue, :kind, :triggered_by, :failures, :continuations, :interruptions, :delay,
   :due_at, :tries
-);
+)
+ON CONFLICT (issue_id) DO UPDATE SET
+  issue = excluded.issue, kind = excluded.kind, triggered_by = excluded.triggered_by,
+  failures = excluded.failures, continuations = excluded.continuations,
+  interruptions = excluded.interruptions, delay = excluded.delay, due_at = excluded.due_at,
+  tries = excluded.tries;
 
 -- name: delete_retry
 DELETE FROM retries WHERE issue_id = :issue_id;
 
 -- name: replace_hold
-INSERT OR REPLACE INTO holds (issue_id, issue, reason, detail, since, settled, handoff_state)
-VALUES (:issue_id, :issue, :reason, :detail, :since, :settled, :handoff_state);
+INSERT INTO holds (issue_id, issue, reason, detail, since, settled, handoff_state)
+VALUES (:issue_id, :issue, :reason, :detail, :since, :settled, :handoff_state)
+ON CONFLICT (issue_id) DO UPDATE SET
+  issue = excluded.issue, reason = excluded.reason, detail = excluded.detail,
+  since = excluded.since, settled = excluded.settled, handoff_state = excluded.handoff_state;
 
 -- name: rebase_hold
 UPDATE holds SET issue = :issue, settled = :settled WHERE issue_id = :issue_id;
@@ -177,7 +187,8 @@ UPDATE holds SET issue = :issue, settled = :settled WHERE issue_id = :issue_id;
 DELETE FROM holds WHERE issue_id = :issue_id;
 
 -- name: replace_watch
-INSERT OR REPLACE INTO watches (issue_id, issue, watch) VALUES (:issue_id, :issue, :watch);
+INSERT INTO watches (issue_id, issue, watch) VALUES (:issue_id, :issue, :watch)
+ON CONFLICT (issue_id) DO UPDATE SET issue = excluded.issue, watch = excluded.watch;
 
 -- name: delete_watch
 DELETE FROM watches WHERE issue_id = :issue_id;
@@ -186,7 +197,8 @@ DELETE FROM watches WHERE issue_id = :issue_id;
 SELECT issue, watch FROM watches ORDER BY issue_id;
 
 -- name: replace_rule
-INSERT OR REPLACE INTO issue_rules (issue_id, rule) VALUES (:issue_id, :rule);
+INSERT INTO issue_rules (issue_id, rule) VALUES (:issue_id, :rule)
+ON CONFLICT (issue_id) DO UPDATE SET rule = excluded.rule;
 
 -- name: delete_rule
 DELETE FROM issue_rules WHERE issue_id = :issue_id;
@@ -195,7 +207,8 @@ DELETE FROM issue_rules WHERE issue_id = :issue_id;
 SELECT issue_id, rule FROM issue_rules ORDER BY issue_id;
 
 -- name: replace_stage
-INSERT OR REPLACE INTO stages (issue_id, passed) VALUES (:issue_id, :passed);
+INSERT INTO stages (issue_id, passed) VALUES (:issue_id, :passed)
+ON CONFLICT (issue_id) DO UPDATE SET passed = excluded.passed;
 
 -- name: delete_stage
 DELETE FROM stages WHERE issue_id = :issue_id;
@@ -204,8 +217,9 @@ DELETE FROM stages WHERE issue_id = :issue_id;
 SELECT issue_id, passed FROM stages ORDER BY issue_id;
 
 -- name: replace_comment
-INSERT OR REPLACE INTO comments_due (run_id, lifecycle, issue, body)
-VALUES (:run_id, :lifecycle, :issue, :body);
+INSERT INTO comments_due (run_id, lifecycle, issue, body)
+VALUES (:run_id, :lifecycle, :issue, :body)
+ON CONFLICT (run_id, lifecycle) DO UPDATE SET issue = excluded.issue, body = excluded.body;
 
 -- name: delete_comment
 DELETE FROM comments_due WHERE run_id = :run_id AND lifecycle = :lifecycle;
@@ -215,7 +229,7 @@ SELECT run_id, lifecycle, issue, body FROM comments_due ORDER BY rowid;
 
 -- name: count_crash
 INSERT INTO crashes (issue_id, issue, times) VALUES (:issue_id, :issue, 1)
-ON CONFLICT (issue_id) DO UPDATE SET issue = excluded.issue, times = times + 1;
+ON CONFLICT (issue_id) DO UPDATE SET issue = excluded.issue, times = crashes.times + 1;
 
 -- name: delete_crashes
 DELETE FROM crashes WHERE issue_id = :issue_id;
@@ -348,7 +362,7 @@ ORDER BY started_at DESC, seq DESC LIMIT :limit;
 -- Looks through the runs; asked by a person.
 -- name: history_of_rule
 SELECT *
-FROM runs WHERE rule = :rule AND (:identifier IS NULL OR identifier = :identifier)
+FROM runs WHERE rule = :rule AND (cast(:identifier AS TEXT) IS NULL OR identifier = :identifier)
   AND (started_at, seq) < (:started_at, :seq)
 ORDER BY started_at DESC, seq DESC LIMIT :limit;
 
@@ -385,7 +399,7 @@ DELETE FROM runs WHERE seq IN (
         OR old.issue_id IN (SELECT issue_id FROM workspaces)
       )
     )
-  ORDER BY started_at, seq LIMIT max(0, :limit)
+  ORDER BY started_at, seq LIMIT :limit
 );
 
 -- name: totals
@@ -395,7 +409,7 @@ SELECT runs, turns, credits, tokens, cost_usd, estimated_usd, seconds FROM total
 INSERT INTO sightings (issue_id, digest, first_seen, changed_at)
 VALUES (:issue_id, :digest, :at, :at)
 ON CONFLICT (issue_id) DO UPDATE SET digest = excluded.digest, changed_at = excluded.changed_at
-WHERE digest <> excluded.digest;
+WHERE sightings.digest <> excluded.digest;
 
 -- name: sighting
 SELECT first_seen, changed_at FROM sightings WHERE issue_id = :issue_id;

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from sortie.model import RunId, StoreError
 from sortie.store import DayRow, HistoryRow, Recovered, RuleRow
-from sortie.store.database import Database, explained
+from sortie.store.database import Database
 from sortie.store.database_file import place_of
 from sortie.store.record_reader import (
     read_days,
@@ -26,6 +26,7 @@ from sortie.store.record_reader import (
     read_runs,
 )
 from sortie.store.schema_versions import migrations, require_schema
+from sortie.store.sqlite_database import SqliteDatabase, explained
 
 T = TypeVar("T")
 
@@ -129,7 +130,7 @@ def _read(path: str, job: Callable[[Database], T], since: int, access: str) -> T
             sqlite3.connect(uri, uri=True, timeout=_READ_BUSY_TIMEOUT, isolation_level=None)
         ) as connection,
     ):
-        database = Database(connection, path)
+        database = SqliteDatabase(connection, path)
         require_schema(database, migrations(), since)
         return job(database)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
 from typing import assert_never
 
@@ -17,15 +16,6 @@ from sortie.store.rows import (
     watch_to_json,
 )
 from sortie.store.run_writer import OfRun, write_of_run
-
-_UNWRITABLE = (
-    OverflowError,
-    sqlite3.DataError,
-    sqlite3.IntegrityError,
-    sqlite3.InterfaceError,
-    sqlite3.ProgrammingError,
-)
-"""What says that the record is at fault, and not the disk."""
 
 _OfIssue = (
     rec.RecordRetry
@@ -59,7 +49,7 @@ def write(database: Database, records: Sequence[rec.Record], at: float, inherite
         for record in records:
             try:
                 _write_one(database, record, at, inherited)
-            except _UNWRITABLE as error:
+            except database.REFUSALS as error:
                 what = f"cannot write {type(record).__name__}: {error}"
                 raise RecordRefused(what, record) from error
 

@@ -105,7 +105,7 @@ def rows_of(database: Database) -> Iterator[None]:
         yield
     except ValueError as error:
         raise StoreError(
-            f"cannot read the database {database.path}: a row holds what this version does not "
+            f"cannot read the database {database.name}: a row holds what this version does not "
             "know; install the version that wrote it"
         ) from error
 

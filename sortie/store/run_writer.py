@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 import zlib
 from base64 import b85encode
 from typing import assert_never
@@ -107,7 +106,7 @@ def _insert_run(database: Database, record: rec.RecordRun, at: float) -> None:
             at=at,
             **streak_values(record.streak),
         )
-    except sqlite3.IntegrityError as error:
+    except database.CONTRADICTIONS as error:
         raise RecordRefused(
             f"cannot record run {record.run_id}: it is recorded already, or its issue "
             f"{record.issue.id} has another run under way",

@@ -9,7 +9,8 @@ from importlib.resources import files
 from msgspec import Struct
 
 from sortie.model import StoreError
-from sortie.store.database import Database, statements
+from sortie.store.database import statements
+from sortie.store.sqlite_database import SqliteDatabase
 
 APPLICATION_ID = int.from_bytes(b"Sort")
 """Stands in the file's header, so that no other program's database is taken for ours."""
@@ -34,7 +35,7 @@ def migrations() -> tuple[Migration, ...]:
     )
 
 
-def migrate(database: Database, steps: Sequence[Migration]) -> None:
+def migrate(database: SqliteDatabase, steps: Sequence[Migration]) -> None:
     """Apply the steps that a database lacks, all of them or none.
 
     Raises StoreError as ``schema_version`` does.
@@ -49,7 +50,7 @@ def migrate(database: Database, steps: Sequence[Migration]) -> None:
             database.execute(f"PRAGMA user_version = {step.version}")
 
 
-def require_schema(database: Database, steps: Sequence[Migration], oldest: int) -> None:
+def require_schema(database: SqliteDatabase, steps: Sequence[Migration], oldest: int) -> None:
     """Raise StoreError unless a database has the schema ``oldest``, this version's, or one between.
 
     For readers, which change nothing; ``oldest`` is the first schema with what they read.
@@ -57,12 +58,12 @@ def require_schema(database: Database, steps: Sequence[Migration], oldest: int) 
     version = schema_version(database, steps)
     if version < oldest:
         raise StoreError(
-            f"cannot read the database {database.path}: its schema {version} is older than this "
+            f"cannot read the database {database.name}: its schema {version} is older than this "
             f"version's {len(steps)}; start `sortie run` once to bring it up to date"
         )
 
 
-def schema_version(database: Database, steps: Sequence[Migration]) -> int:
+def schema_version(database: SqliteDatabase, steps: Sequence[Migration]) -> int:
     """Return a database's schema, 0 where it is empty; changes nothing.
 
     Raises StoreError for a database of a newer version or of another program.
@@ -73,12 +74,12 @@ def schema_version(database: Database, steps: Sequence[Migration]) -> int:
     ours = header["owner"] == APPLICATION_ID if version else header["tables"] == 0
     if not ours:
         raise StoreError(
-            f"cannot use the database {database.path}: it belongs to another program; "
+            f"cannot use the database {database.name}: it belongs to another program; "
             "name another file with db_path"
         )
     if version > len(steps):
         raise StoreError(
-            f"cannot use the database {database.path}: its schema {version} was made by a newer "
+            f"cannot use the database {database.name}: its schema {version} was made by a newer "
             f"version of Sortie, this one knows {len(steps)}; install the newer version, or name "
             "another file with db_path"
         )

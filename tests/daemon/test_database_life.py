@@ -17,7 +17,7 @@ from sortie.daemon.database_life import begin_life, refuse_lost_rows
 from sortie.daemon.locks import database_lock
 from sortie.model import StoreError
 from sortie.resources.process_identity import identity_of
-from sortie.store.database import DatabaseIdentity
+from sortie.store.identity import DatabaseIdentity
 from sortie.store.sqlite import open_store
 from tests.store.first_schema import first_schema
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from sortie.store.database import Database
 from sortie.store.schema_versions import migrate, migrations
+from sortie.store.sqlite_database import SqliteDatabase
 from tests.docs.pages import page
 
 TEXT = page("maintenance.md")
@@ -23,7 +23,7 @@ def test_questions_to_the_database_can_be_answered(tmp_path: Path) -> None:
     """Statements of the page compile on the schema of this version."""
     path = str(tmp_path / "db")
     connection = sqlite3.connect(path, isolation_level=None)
-    migrate(Database(connection, path), migrations())
+    migrate(SqliteDatabase(connection, path), migrations())
 
     asked = re.findall(r'"(SELECT [^"]+)"', TEXT)
 
@@ -78,7 +78,7 @@ def kept(tmp_path: Path) -> Iterator[Path]:
     path.parent.mkdir()
     connection = sqlite3.connect(path, isolation_level=None)
     connection.execute("PRAGMA journal_mode = WAL")
-    migrate(Database(connection, str(path)), migrations())
+    migrate(SqliteDatabase(connection, str(path)), migrations())
     connection.execute("UPDATE daemon SET checks = 42")
     said = tmp_path / "srv/.sortie.db.transcripts"
     said.mkdir(0o700)

@@ -19,9 +19,10 @@ from sortie.store import (
     UnfinishedRun,
 )
 from sortie.store import rows as read
-from sortie.store.database import Database, Row
+from sortie.store.database import Row
 from sortie.store.history_rows import history_row
 from sortie.store.record_writer import write
+from sortie.store.sqlite_database import SqliteDatabase
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -33,7 +34,7 @@ _FORGETTING = (rec.ForgetRetry, rec.ForgetHold, rec.ForgetWorkspace)
 class Disk:
     """Rows by key, each table read when somebody looks; ``changed`` tells that there are others."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: SqliteDatabase) -> None:
         self._database = database
         self._tables: dict[str, object] = {}
 

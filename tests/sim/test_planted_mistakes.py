@@ -14,7 +14,7 @@ from sortie.scheduler.gates import ROOM
 from sortie.scheduler.state import SchedulerState
 from sortie.scheduler.workspace_index import WorkspaceIndex
 from sortie.store import database
-from sortie.store.database import Database
+from sortie.store.sqlite_database import SqliteDatabase
 from tests.sim.days import live_through
 from tests.sim.system.run import Plan
 from tests.sim.system.run import live_through as live_through_system
@@ -70,7 +70,7 @@ SCHEDULER: dict[str, Plant] = {
 
 
 @contextmanager
-def _leaking(database: Database) -> Iterator[None]:
+def _leaking(database: SqliteDatabase) -> Iterator[None]:
     """Write what was done before an error as well."""
     database._connection.execute("BEGIN IMMEDIATE")
     try:
@@ -80,7 +80,7 @@ def _leaking(database: Database) -> Iterator[None]:
 
 
 SYSTEM: dict[str, Plant] = {
-    "a failed commit leaves rows": _instead(Database, "transaction", _leaking),
+    "a failed commit leaves rows": _instead(SqliteDatabase, "transaction", _leaking),
     "any read ends a hold": _instead(reconcile, "hold_ended_by", lambda *_: "it was read"),
     "a failure is not counted": SCHEDULER["a failure is not counted"],
     "a limit is ignored": SCHEDULER["a limit is ignored"],

@@ -12,19 +12,21 @@ import trio
 
 from sortie.model import StoreError
 from sortie.store.database import Database
+from sortie.store.database_store import DatabaseStore
+from sortie.store.database_thread import DatabaseThread
 from sortie.store.schema_versions import migrate, migrations
-from sortie.store.sqlite import DatabaseThread, SqliteStore
+from sortie.store.sqlite_database import SqliteDatabase
 
 T = TypeVar("T")
 
 
-def memory_database() -> Database:
+def memory_database() -> SqliteDatabase:
     """Return a database that is gone with its connection.
 
     It has no file; the device that stands for one is there, has room and is never replaced.
     """
     connection = sqlite3.connect(":memory:", isolation_level=None)
-    database = Database(connection, os.devnull)
+    database = SqliteDatabase(connection, os.devnull)
     migrate(database, migrations())
     return database
 
@@ -32,7 +34,7 @@ def memory_database() -> Database:
 class InlineThread(DatabaseThread):
     """Does jobs at once, in the task that asks; ``pause`` comes before each."""
 
-    def __init__(self, database: Database, pause: Callable[[], Awaitable[object]]) -> None:
+    def __init__(self, database: SqliteDatabase, pause: Callable[[], Awaitable[object]]) -> None:
         super().__init__(database, ThreadPoolExecutor(max_workers=1))  # which is never used
         self._pause = pause
 
@@ -47,7 +49,7 @@ class InlineThread(DatabaseThread):
         return self._work("read", job)()
 
 
-class MemoryStore(SqliteStore):
+class MemoryStore(DatabaseStore):
     """A Store that forgets with the process; while ``failing`` is set, each method raises it.
 
     What was committed stays over any number of calls of ``recover``, so a scheduler can be dropped

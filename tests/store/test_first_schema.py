@@ -36,10 +36,10 @@ STATEMENTS = tuple(statements(SECOND.script))
 
 DYING = """
 import os, signal, sys
-from sortie.store.database import Database
+from sortie.store.sqlite_database import SqliteDatabase
 from sortie.store.database_file import open_database
 
-execute, left = Database.execute, int(sys.argv[2])
+execute, left = SqliteDatabase.execute, int(sys.argv[2])
 
 def execute_or_die(database, statement):
     global left
@@ -48,7 +48,7 @@ def execute_or_die(database, statement):
     if left == 0:
         os.kill(os.getpid(), signal.SIGKILL)
 
-Database.execute = execute_or_die
+SqliteDatabase.execute = execute_or_die
 open_database(sys.argv[1], 5.0)
 """
 

@@ -9,9 +9,9 @@ import pytest
 import trio
 
 from sortie.model import StoreError
-from sortie.store.database import Database
 from sortie.store.schema_versions import APPLICATION_ID, Migration, migrate, migrations
 from sortie.store.sqlite import open_store
+from sortie.store.sqlite_database import SqliteDatabase
 
 ONE = Migration(version=1, script="CREATE TABLE one (a);\nINSERT INTO one VALUES (1);\n")
 TWO = Migration(version=2, script="ALTER TABLE one ADD COLUMN b;\nUPDATE one SET b = 2;\n")
@@ -21,10 +21,10 @@ BROKEN = Migration(
 )
 
 
-def a_database(path: Path) -> tuple[Database, sqlite3.Connection]:
+def a_database(path: Path) -> tuple[SqliteDatabase, sqlite3.Connection]:
     """An open database, and the connection it works on."""
     connection = sqlite3.connect(path, isolation_level=None)
-    return Database(connection, str(path)), connection
+    return SqliteDatabase(connection, str(path)), connection
 
 
 def dump(path: Path) -> tuple[int, list[str]]:

@@ -17,7 +17,10 @@ from sortie.scheduler.records import RecordHold, RecordPause
 from sortie.store import Recovered, Totals
 from sortie.store.database import Database
 from sortie.store.database_file import open_database
-from sortie.store.sqlite import DatabaseThread, SqliteStore, open_store, open_thread
+from sortie.store.database_store import DatabaseStore
+from sortie.store.database_thread import DatabaseThread, open_thread
+from sortie.store.sqlite import open_store
+from sortie.store.sqlite_database import SqliteDatabase
 from tests.store.processes import output_line, python
 from tests.store.records import (
     FULL_ISSUE,
@@ -111,6 +114,7 @@ def execute(statement: str) -> partial[None]:
 
 
 def _execute(statement: str, database: Database) -> None:
+    assert isinstance(database, SqliteDatabase)
     database.execute(statement)
 
 
@@ -157,6 +161,7 @@ async def test_commits_are_synced_to_the_disk(thread: DatabaseThread) -> None:
     """The connection runs with the settings that durability depends on."""
 
     def settings(database: Database) -> dict[str, object]:
+        assert isinstance(database, SqliteDatabase)
         names = ("journal_mode", "synchronous", "foreign_keys", "busy_timeout", "fullfsync")
         connection = database._connection
         return {
@@ -248,7 +253,7 @@ async def test_a_database_that_was_moved_away_fails_the_check(place: Path, repla
 
 async def test_a_commit_under_way_shields_its_caller(thread: DatabaseThread) -> None:
     """Cancelled while it waits, a commit is made, and its caller goes on only then."""
-    store, slow = SqliteStore(thread), Slow()
+    store, slow = DatabaseStore(thread), Slow()
     finished = trio.Event()
 
     async def commit(scope: trio.CancelScope) -> None:
@@ -275,7 +280,7 @@ async def test_a_commit_under_way_shields_its_caller(thread: DatabaseThread) -> 
 
 async def test_a_cancelled_reader_leaves_at_once(thread: DatabaseThread) -> None:
     """Who only reads need not wait for a busy disk."""
-    store, slow = SqliteStore(thread), Slow()
+    store, slow = DatabaseStore(thread), Slow()
 
     with trio.fail_after(30):
         async with trio.open_nursery() as nursery:
@@ -296,7 +301,7 @@ async def test_leaving_waits_for_what_was_handed_over(place: Path) -> None:
     opening = partial(open_database, str(place), 5.0)
     slow, answered = Slow(), []
 
-    async def commit(store: SqliteStore, number: int) -> None:
+    async def commit(store: DatabaseStore, number: int) -> None:
         await store.commit([begin(f"r{number}", an_issue(f"N-{number}"))], T0)
         answered.append(number)
 
@@ -306,7 +311,7 @@ async def test_leaving_waits_for_what_was_handed_over(place: Path) -> None:
 
     with trio.fail_after(30):
         async with trio.open_nursery() as nursery, open_thread(opening) as thread:
-            store = SqliteStore(thread)
+            store = DatabaseStore(thread)
             nursery.start_soon(thread.change, slow)
             await trio.testing.wait_all_tasks_blocked()
             for number in range(5):
@@ -339,7 +344,7 @@ async def test_a_closed_store_answers_with_an_error(place: Path) -> None:
 
 async def test_a_defect_in_a_job_is_its_callers_alone(thread: DatabaseThread) -> None:
     """An unexpected error reaches who asked, its transaction is undone, and the thread goes on."""
-    store = SqliteStore(thread)
+    store = DatabaseStore(thread)
 
     def defective(database: Database) -> None:
         with database.transaction():
@@ -373,7 +378,7 @@ async def test_a_machine_without_a_free_thread_keeps_no_commit_waiting(
 
 async def test_issues_of_other_versions_are_read(thread: DatabaseThread) -> None:
     """Unknown fields are ignored, missing ones have their defaults."""
-    store = SqliteStore(thread)
+    store = DatabaseStore(thread)
     await store.commit([retry(A)], T0)
     text = '{"id": "id-A-1", "identifier": "A-1", "title": "t", "state": "s", "mood": ["good"]}'
     await thread.change(execute(f"UPDATE retries SET issue = '{text}'"))
@@ -395,7 +400,7 @@ async def test_a_row_that_this_version_does_not_know_is_an_error(
     thread: DatabaseThread, place: Path, change: str
 ) -> None:
     """What cannot be understood is told, not guessed or dropped."""
-    store = SqliteStore(thread)
+    store = DatabaseStore(thread)
     await store.commit([retry(A)], T0)
     await thread.change(execute(change))
 

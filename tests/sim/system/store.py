@@ -21,9 +21,9 @@ import trio
 
 from sortie.scheduler.records import Record
 from sortie.store import Recovered
-from sortie.store.database import Database
 from sortie.store.database_file import open_database
-from sortie.store.sqlite import SqliteStore
+from sortie.store.database_store import DatabaseStore
+from sortie.store.sqlite_database import SqliteDatabase
 from tests.sim.disk import Disk
 from tests.sim.system.plug import Plug
 from tests.sim.system.trace import Trace
@@ -49,7 +49,7 @@ class Drive:
         self.path = path
         open_database(path, 1.0).close()
         own = sqlite3.connect(path, isolation_level=None)
-        self.disk = Disk(Database(own, path))
+        self.disk = Disk(SqliteDatabase(own, path))
         self.left = self.disk.recover()
         self.full = False
         self.failing = False
@@ -90,7 +90,7 @@ class Drive:
             database.close()
 
 
-class _Failing(Database):
+class _Failing(SqliteDatabase):
     """A database whose transactions fail when the drive does."""
 
     def __init__(self, connection: sqlite3.Connection, drive: Drive) -> None:
@@ -108,10 +108,10 @@ class _Failing(Database):
                 raise sqlite3.OperationalError("disk I/O error")
 
 
-class SimStore(SqliteStore):
+class SimStore(DatabaseStore):
     """A store that may take its daemon with it."""
 
-    def __init__(self, drive: Drive, database: Database, plug: Plug) -> None:
+    def __init__(self, drive: Drive, database: SqliteDatabase, plug: Plug) -> None:
         super().__init__(InlineThread(database, lambda: plug.through(trio.lowlevel.checkpoint)))
         self._drive = drive
         self._plug = plug

@@ -1,0 +1,96 @@
+"""One thread that owns the connection to a database.
+
+Rule 1: only this thread touches the connection; jobs are done one by one, in the order of asking.
+Rule 2: a change that was handed over is made, even if the task that asked was cancelled.
+Rule 3: the thread lives as long as the database is open. A thread from a pool would have to be
+started for most commits, and where the machine has no more threads the loop would stand still.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import asynccontextmanager, suppress
+from typing import TypeVar
+
+import trio
+
+from sortie.model import StoreError
+from sortie.store.database import Database
+
+T = TypeVar("T")
+
+
+class DatabaseThread:
+    """Does jobs with a database; made by ``open_thread``."""
+
+    def __init__(self, database: Database, pool: ThreadPoolExecutor) -> None:
+        self._database = database
+        self._pool = pool
+        self._open = True
+
+    async def change(self, job: Callable[[Database], T]) -> T:
+        """Do a job that writes. Cancellation has an effect before the job is handed over only."""
+        await trio.lowlevel.checkpoint_if_cancelled()
+        return await _answer(self._pool, self._work("write to", job))
+
+    async def read(self, job: Callable[[Database], T]) -> T:
+        """Do a job that only reads; cancelled, it may never be done."""
+        await trio.lowlevel.checkpoint_if_cancelled()
+        return await _answer(self._pool, self._work("read", job), abandon_on_cancel=True)
+
+    async def close(self) -> None:
+        """Do what was asked for until now, then close the database. Cancellation waits."""
+        work = self._work("close", lambda database: database.close())
+        self._open = False
+        await _answer(self._pool, work)
+
+    def _work(self, attempt: str, job: Callable[[Database], T]) -> Callable[[], T]:
+        database = self._database
+        if not self._open:
+            raise StoreError(f"cannot {attempt} the database {database.name}: it is closed")
+
+        def work() -> T:
+            with database.explained(attempt):
+                return job(database)
+
+        return work
+
+
+@asynccontextmanager
+async def open_thread(opening: Callable[[], Database]) -> AsyncIterator[DatabaseThread]:
+    """Start the thread, open the database in it, and close both at the end.
+
+    Leaving waits for changes under way: no longer than the database's busy timeout and the disk
+    take, because nothing here waits for anything else.
+    """
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="sortie-store") as pool:
+        thread = DatabaseThread(await _answer(pool, opening), pool)
+        try:
+            yield thread
+        finally:
+            await thread.close()
+
+
+async def _answer(
+    pool: ThreadPoolExecutor, work: Callable[[], T], *, abandon_on_cancel: bool = False
+) -> T:
+    """Have the thread do some work; where it is abandoned, it may never be done."""
+    answered = trio.Event()
+    token = trio.lowlevel.current_trio_token()
+
+    def announce(_: Future[T]) -> None:
+        with suppress(trio.RunFinishedError):
+            token.run_sync_soon(answered.set)
+
+    try:
+        future = pool.submit(work)
+    except RuntimeError as error:
+        raise StoreError(f"the database's thread cannot work: {error}") from error
+    future.add_done_callback(announce)
+    try:
+        with trio.CancelScope(shield=not abandon_on_cancel):
+            await answered.wait()
+    finally:
+        future.cancel()
+    return future.result()
