@@ -19,6 +19,7 @@ from tests.skipped import FULL, lines_about
 
 if TYPE_CHECKING:
     from tests.kubernetes_api.api_server import ApiServer
+    from tests.store.postgres_server import PostgresServer
 
 MOST = 4
 
@@ -106,6 +107,15 @@ def api_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
     from tests.kubernetes_api.api_server import api_server_running
 
     with api_server_running(tmp_path_factory.mktemp("kubernetes")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """Give a PostgreSQL server that no test ends; each test has a schema of its own there."""
+    from tests.store.postgres_server import postgres_running
+
+    with postgres_running() as server:
         yield server
 
 

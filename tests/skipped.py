@@ -13,6 +13,7 @@ _NEEDED = {
     r"\bssh-keygen\b|\bthere is no ssh\b": "apt: openssh-client",
     r"\bchromium\b": "apt: chromium",
     r"\bpromtool\b|\bPrometheus\b": "apt: prometheus",
+    r"\bPostgreSQL\b": "apt: postgresql",
     r"\bsystemd-analyze\b": "apt: systemd",
     r"\bprogram ip\b": "apt: iproute2",
     r"\bpodman\b": "apt: podman runc",

@@ -5,14 +5,17 @@ One thread uses it.
 
 from __future__ import annotations
 
+import math
 import re
 import sqlite3
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from functools import cache
 from importlib.resources import files
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
+
+T = TypeVar("T")
 
 _NAME_LINE = re.compile(r"-- name: (\w+)")
 
@@ -69,8 +72,19 @@ class Database(ABC):
     CONTRADICTIONS: ClassVar[tuple[type[Exception], ...]]
     """Those of them that say that a row contradicts another."""
 
+    ANSWER_LIMIT: ClassVar[float] = math.inf
+    """Seconds after which a job without an answer is given up; the disk of a file is waited for."""
+
     name: str
     identity: tuple[int, int]
+
+    def perform(self, job: Callable[[Database], T]) -> T:
+        """Do a job with this database."""
+        return job(self)
+
+    def give_up(self) -> None:
+        """Have a job fail that waits for an answer; another thread may call it."""
+        raise NotImplementedError
 
     @abstractmethod
     def rows(self, query: str, **values: Value) -> list[Row]:

@@ -32,18 +32,19 @@ class DatabaseThread:
     async def change(self, job: Callable[[Database], T]) -> T:
         """Do a job that writes. Cancellation has an effect before the job is handed over only."""
         await trio.lowlevel.checkpoint_if_cancelled()
-        return await _answer(self._pool, self._work("write to", job))
+        return await _answer(self._pool, self._work("write to", job), self._database)
 
     async def read(self, job: Callable[[Database], T]) -> T:
         """Do a job that only reads; cancelled, it may never be done."""
         await trio.lowlevel.checkpoint_if_cancelled()
-        return await _answer(self._pool, self._work("read", job), abandon_on_cancel=True)
+        work = self._work("read", job)
+        return await _answer(self._pool, work, self._database, abandon_on_cancel=True)
 
     async def close(self) -> None:
         """Do what was asked for until now, then close the database. Cancellation waits."""
         work = self._work("close", lambda database: database.close())
         self._open = False
-        await _answer(self._pool, work)
+        await _answer(self._pool, work, self._database)
 
     def _work(self, attempt: str, job: Callable[[Database], T]) -> Callable[[], T]:
         database = self._database
@@ -52,7 +53,7 @@ class DatabaseThread:
 
         def work() -> T:
             with database.explained(attempt):
-                return job(database)
+                return database.perform(job)
 
         return work
 
@@ -73,9 +74,16 @@ async def open_thread(opening: Callable[[], Database]) -> AsyncIterator[Database
 
 
 async def _answer(
-    pool: ThreadPoolExecutor, work: Callable[[], T], *, abandon_on_cancel: bool = False
+    pool: ThreadPoolExecutor,
+    work: Callable[[], T],
+    database: Database | None = None,
+    *,
+    abandon_on_cancel: bool = False,
 ) -> T:
-    """Have the thread do some work; where it is abandoned, it may never be done."""
+    """Have the thread do some work; where it is abandoned, it may never be done.
+
+    Where the database takes longer than its limit it is given up, so that the work fails.
+    """
     answered = trio.Event()
     token = trio.lowlevel.current_trio_token()
 
@@ -90,6 +98,11 @@ async def _answer(
     future.add_done_callback(announce)
     try:
         with trio.CancelScope(shield=not abandon_on_cancel):
+            while database is not None and not answered.is_set():
+                with trio.move_on_after(database.ANSWER_LIMIT):
+                    await answered.wait()
+                if not answered.is_set():
+                    database.give_up()
             await answered.wait()
     finally:
         future.cancel()

@@ -11,6 +11,8 @@ import pytest
 from sortie.model import NOTHING, RunId, Sighting, Spending
 from sortie.scheduler.records import Record
 from sortie.store import DayRow, HistoryRow, Recovered, Store, Totals
+from sortie.store.postgres import open_postgres_store
+from sortie.store.postgres_address import PostgresAddress, parse_address
 from sortie.store.readonly import read_daily, read_diff_of, read_history, read_state
 from sortie.store.sqlite import open_store
 from tests.store.inline import MemoryStore
@@ -106,10 +108,18 @@ OPENERS: dict[str, Callable[[Path], AbstractAsyncContextManager[Store]]] = {
     "read beside": _beside,
     "memory": _memory,
 }
+SERVERS: dict[str, Callable[[PostgresAddress], AbstractAsyncContextManager[Store]]] = {
+    "postgres": open_postgres_store,
+}
 
 
-@pytest.fixture(params=OPENERS)
+@pytest.fixture(params=[*OPENERS, *SERVERS])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
     """An empty store."""
-    async with OPENERS[request.param](tmp_path) as opened:
+    if request.param in OPENERS:
+        opening = OPENERS[request.param](tmp_path)
+    else:
+        server = request.getfixturevalue("postgres_server")
+        opening = SERVERS[request.param](parse_address(server.url, server.schema()))
+    async with opening as opened:
         yield opened

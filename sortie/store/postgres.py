@@ -1,0 +1,82 @@
+"""The store on a PostgreSQL server. Importing it needs psycopg, the extra ``sortie[postgres]``.
+
+What failed without an answer may have been written: before records are written again, those that
+are on record already are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+
+from sortie.model import StoreError
+from sortie.scheduler.records import Record
+from sortie.store.database import Database
+from sortie.store.database_store import DatabaseStore
+from sortie.store.database_thread import open_thread
+from sortie.store.postgres_address import PostgresAddress
+from sortie.store.postgres_database import PostgresDatabase
+from sortie.store.postgres_schema import migrate
+from sortie.store.record_writer import write
+
+
+def open_postgres(address: PostgresAddress) -> PostgresDatabase:
+    """Open a database for writing, made or migrated where needed; call it in the owning thread.
+
+    Raises StoreError, also where another daemon writes to it.
+    """
+    database = PostgresDatabase(address)
+    with database.explained("open"):
+        try:
+            database.take_lock()
+            migrate(database)
+            database.begin()
+            database.check(doubted=True)
+        except BaseException:
+            database.close()
+            raise
+    return database
+
+
+@asynccontextmanager
+async def open_postgres_store(address: PostgresAddress) -> AsyncIterator[PostgresStore]:
+    """Open the store of an address. Raises StoreError as ``open_postgres`` does."""
+    async with open_thread(partial(open_postgres, address)) as thread:
+        yield PostgresStore(thread)
+
+
+class PostgresStore(DatabaseStore):
+    """A Store that knows which records may have been written when a COMMIT had no answer."""
+
+    _doubt: int | None = None
+    _doubted: tuple[Record, ...] = ()
+    _written: tuple[Record, ...] = ()
+
+    async def commit(self, records: Sequence[Record], at: float) -> None:
+        """Write all records, or none; once handed over, also if the caller is cancelled."""
+        if records:
+            await self._change(partial(self._write, records=tuple(records), at=at))
+
+    def _write(self, database: Database, records: tuple[Record, ...], at: float) -> None:
+        """Write records in the database's thread, but for those that were written before."""
+        assert isinstance(database, PostgresDatabase)
+        if self._doubt is not None:
+            was_written = database.is_made(self._doubt)
+            self._written += self._doubted if was_written else ()
+            self._doubt, self._doubted = None, ()
+        known = len(self._written)
+        if records[:known] != self._written:
+            raise StoreError(
+                f"cannot write to the database {database.name}: what was to be written when the"
+                " connection was lost is not what is to be written now; restart the daemon"
+            )
+        rest = records[known:]
+        try:
+            if rest:
+                write(database, rest, at, self._inherited)
+        except Exception:
+            self._doubt = database.doubt
+            self._doubted = rest if self._doubt is not None else ()
+            raise
+        self._written = ()

@@ -1,0 +1,129 @@
+"""A connection to a PostgreSQL server that is made anew after it was lost.
+
+Rule 1: a transaction lives and dies with its connection: what follows in it never comes to another.
+Rule 2: whoever waits for a server that does not answer can be let go by another thread.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import psycopg
+from psycopg.pq import TransactionStatus
+from psycopg.rows import dict_row
+
+from sortie.model import StoreError
+from sortie.store.database import Row, Value
+from sortie.store.postgres_address import PostgresAddress
+from sortie.store.postgres_texts import IntegerLoader
+
+OLDEST_VERSION = 14
+"""The oldest PostgreSQL whose servers will do."""
+
+_ABOUT = """
+SELECT current_setting('server_version_num')::int AS version,
+  current_setting('server_version') AS version_text,
+  current_setting('server_encoding') AS encoding,
+  current_setting('synchronous_commit') AS synchronous,
+  pg_backend_pid() AS pid
+"""
+
+
+class PostgresConnection:
+    """The way to a server, in autocommit mode outside ``begun``; one thread uses it.
+
+    ``session`` counts the connections that were made, and ``pids`` are those of their processes on
+    the server. Methods raise psycopg.Error.
+    """
+
+    def __init__(self, address: PostgresAddress) -> None:
+        self.address = address
+        self.session = 0
+        self.pids: set[int] = set()
+        self._connection: psycopg.Connection[Row] | None = None
+        self._in_transaction = False
+        self._guard = threading.Lock()  # for ``give_up``, which another thread calls
+        self.was_given_up = False
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether there is no connection, or none any more."""
+        return self._connection is None or self._connection.closed
+
+    def live(self) -> psycopg.Connection[Row]:
+        """Return the connection; a new one where it was lost, but not within a transaction.
+
+        Raises StoreError for a server that cannot serve.
+        """
+        if self._connection is not None and (self._in_transaction or not self._connection.closed):
+            return self._connection
+        self.drop()
+        connection = psycopg.connect(
+            **dict[str, Any](self.address.parameters), autocommit=True, row_factory=dict_row
+        )
+        with self._guard:
+            self._connection, self.was_given_up = connection, False
+        self.session += 1
+        self.pids.add(_prepare(connection, self.address))
+        return connection
+
+    def execute(self, statement: str, **values: Value) -> list[Row]:
+        """Run a statement that stands in no file, or several without values; return the rows."""
+        cursor = self.live().execute(statement.encode(), values or None)
+        return cursor.fetchall() if cursor.description else []
+
+    @contextmanager
+    def begun(self) -> Iterator[None]:
+        """Begin a transaction; what the block has not committed is undone."""
+        connection = self.live()
+        connection.execute("BEGIN")
+        self._in_transaction = True
+        try:
+            yield
+        finally:
+            self._in_transaction = False
+            if connection.info.transaction_status != TransactionStatus.IDLE:
+                with suppress(psycopg.Error):
+                    connection.execute("ROLLBACK")
+
+    def drop(self) -> None:
+        """Close the connection, if there is one; with it end its locks."""
+        with self._guard:
+            connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    def give_up(self) -> None:
+        """Have what waits for the server fail; called from another thread."""
+        with self._guard, suppress(OSError, psycopg.Error):
+            if self._connection is not None:
+                self.was_given_up = True
+                with socket.socket(fileno=os.dup(self._connection.fileno())) as shared:
+                    shared.shutdown(socket.SHUT_RDWR)
+
+
+def _prepare(connection: psycopg.Connection[Row], address: PostgresAddress) -> int:
+    """Set what the rows depend on; return the pid of the server's process. Raises StoreError."""
+    connection.adapters.register_loader("numeric", IntegerLoader)
+    about = connection.execute(_ABOUT).fetchone()
+    assert about is not None
+    if about["version"] < OLDEST_VERSION * 10_000:
+        raise StoreError(
+            f"cannot use the database {address.name}: its server is PostgreSQL"
+            f" {about['version_text']}, and {OLDEST_VERSION} is the oldest that will do"
+        )
+    if about["encoding"] != "UTF8":
+        raise StoreError(
+            f"cannot use the database {address.name}: its encoding is {about['encoding']}; make one"
+            " with createdb --encoding UTF8 --template template0"
+        )
+    if about["synchronous"] == "off":
+        connection.execute("SET synchronous_commit = on")
+    connection.execute("SELECT set_config('search_path', quote_ident(%s), false)", [address.schema])
+    connection.execute("SET lock_timeout = '5s'")
+    return int(about["pid"])

@@ -1,0 +1,214 @@
+"""A PostgreSQL database: its statements, and transactions of which none is made twice.
+
+Rule 1: only the session that holds the lock of the schema writes.
+Rule 2: each durable transaction changes the mark. After a COMMIT without an answer it tells whether
+that was made. Any other mark means that somebody else has written, or that rows were lost: then
+nothing is written any more.
+Rule 3: a job is done again at once where the server asks for that, or the connection was lost.
+A job is one transaction, or none.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import TypeVar
+
+import psycopg
+
+from sortie.model import StoreError
+from sortie.store.database import Database, Row, Value, queries
+from sortie.store.postgres_address import PostgresAddress
+from sortie.store.postgres_connection import PostgresConnection
+from sortie.store.postgres_errors import explanation
+from sortie.store.postgres_lock import SchemaLock
+from sortie.store.postgres_texts import restored, storable
+
+T = TypeVar("T")
+
+_TRIES = 3
+
+_DIFFERENCES = (
+    (re.compile(r":(\w+)"), r"%(\1)s"),
+    (re.compile(r"\bmax\((?=\w+, )"), "greatest("),
+    (re.compile(r" INDEXED BY \w+"), ""),
+    (re.compile(r"\bWHERE delivery_pending\b"), "WHERE delivery_pending <> 0"),
+)
+"""What is written otherwise for PostgreSQL than in ``queries.sql``."""
+
+_IDENTITY = """
+SELECT (SELECT system_identifier FROM pg_control_system()) AS server,
+  (SELECT oid::bigint FROM pg_database WHERE datname = current_database()) AS database,
+  (SELECT oid::bigint FROM pg_namespace WHERE nspname = current_schema()) AS schema
+"""
+
+
+@cache
+def translated(query: str) -> str:
+    """Return a named statement as PostgreSQL has it."""
+    text = queries()[query]
+    for pattern, replacement in _DIFFERENCES:
+        text = pattern.sub(replacement, text)
+    return text
+
+
+class PostgresDatabase(Database):
+    """A schema on a server; nothing is asked of the server before it is used."""
+
+    REFUSALS = (
+        OverflowError,
+        psycopg.DataError,
+        psycopg.IntegrityError,
+        psycopg.errors.ProgramLimitExceeded,
+    )
+    CONTRADICTIONS = (psycopg.IntegrityError,)
+    ANSWER_LIMIT = 15.0
+
+    def __init__(self, address: PostgresAddress) -> None:
+        self.address = address
+        self.name = address.name
+        self.identity = (0, 0)
+        self.connection = PostgresConnection(address)
+        self._lock = SchemaLock(self.connection)
+        self._mark: int | None = None  # the last known one
+        self._doubt: int | None = None
+        self._outcomes: dict[int, bool] = {}
+
+    def perform(self, job: Callable[[PostgresDatabase], T]) -> T:
+        """Do a job, again where that may help."""
+        for left in reversed(range(_TRIES)):
+            self.connection.live()
+            try:
+                return job(self)
+            except psycopg.Error as error:
+                if not left or not self._is_worth_a_try(error):
+                    raise
+        raise AssertionError("the last try has raised")
+
+    def _is_worth_a_try(self, error: psycopg.Error) -> bool:
+        if isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
+            self.connection.drop()  # another host of the address may be the primary now
+        if isinstance(error, psycopg.errors.SerializationFailure | psycopg.errors.DeadlockDetected):
+            return True
+        return self.connection.is_lost and not self.connection.was_given_up
+
+    def give_up(self) -> None:
+        """Have what waits for the server fail; called from another thread."""
+        self.connection.give_up()
+
+    def close(self) -> None:
+        """Close the connection, and with it end the lock."""
+        self.connection.drop()
+
+    @contextmanager
+    def explained(self, attempt: str) -> Iterator[None]:
+        """Turn the driver's errors into StoreError."""
+        try:
+            yield
+        except psycopg.Error as error:
+            # Not "from error": what a traceback shows of it may hold a password.
+            raise explanation(error, attempt, self.address) from None
+        except OverflowError as error:
+            raise StoreError(f"cannot {attempt} the database {self.name}: {error}") from error
+
+    def execute(self, statement: str, **values: Value) -> list[Row]:
+        """Run a statement that stands in no file, or several without values; return the rows."""
+        return self.connection.execute(statement, **values)
+
+    def rows(self, query: str, **values: Value) -> list[Row]:
+        """Run a named statement and return its rows."""
+        return [
+            {name: restored(value) for name, value in row.items()}
+            for row in self._run(query, values).fetchall()
+        ]
+
+    def change(self, query: str, **values: Value) -> int:
+        """Run a named statement and return the number of rows it changed."""
+        return self._run(query, values).rowcount
+
+    def _run(self, query: str, values: dict[str, Value]) -> psycopg.Cursor[Row]:
+        bound = {name: storable(value) for name, value in values.items()}
+        return self.connection.live().execute(translated(query).encode(), bound)
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Write everything inside, durably, or nothing."""
+        self.take_lock()
+        mark = secrets.randbits(62)
+        with self.connection.begun():
+            yield
+            try:
+                self.execute(f"UPDATE store_state SET mark = {mark}; COMMIT")
+            except psycopg.Error:
+                self._doubt = mark if self.connection.is_lost else None
+                raise
+            self._mark = mark
+
+    @contextmanager
+    def forgettable_transaction(self) -> Iterator[None]:
+        """Write everything inside, or nothing; a crash of the server may undo it."""
+        self.take_lock()
+        with self.connection.begun():
+            self.execute("SET LOCAL synchronous_commit = off")
+            yield
+            self.execute("COMMIT")
+
+    @property
+    def doubt(self) -> int | None:
+        """The mark of a transaction whose COMMIT had no answer, until it is known."""
+        return self._doubt
+
+    def is_made(self, mark: int) -> bool:
+        """Tell once whether a transaction was made whose COMMIT had no answer."""
+        self.take_lock()
+        return self._outcomes.pop(mark)
+
+    def take_lock(self) -> None:
+        """Be the only session that writes.
+
+        Raises StoreError where another one is, or was since this database was written last.
+        """
+        if self._lock.is_held:
+            return
+        self._lock.take()
+        if self._mark is not None:
+            self._compare_mark()
+
+    def begin(self) -> None:
+        """Take what the database holds now as what is known of it; the lock is held already."""
+        self._mark = self._current_mark()
+        (row,) = self.execute(_IDENTITY)
+        self.identity = (row["server"] % (1 << 64), row["database"] << 32 | row["schema"])
+
+    def _current_mark(self) -> int:
+        (row,) = self.execute("SELECT mark FROM store_state")
+        return int(row["mark"])
+
+    def _compare_mark(self) -> None:
+        mark = self._current_mark()
+        if mark not in (self._mark, self._doubt):
+            self.connection.drop()
+            raise StoreError(
+                f"the database {self.name} is not as this daemon left it: another one has worked"
+                " with it meanwhile, or the server lost what was recorded last, as a standby may"
+                " that was behind; restart this daemon"
+            )
+        if self._doubt is not None:
+            self._outcomes[self._doubt] = mark == self._doubt
+        self._mark, self._doubt = mark, None
+
+    def check(self, *, doubted: bool) -> None:
+        """See that this session may write; a row is written only where there is a doubt."""
+        self.take_lock()
+        if doubted:
+            with self.transaction():
+                self.change("prove_writable")
+        elif self.execute("SHOW transaction_read_only")[0]["transaction_read_only"] == "on":
+            self.connection.drop()
+            raise StoreError(
+                f"cannot write to the database {self.name}: the server is read-only, as a standby"
+                " is; name the primary in store.url"
+            )
