@@ -7,7 +7,6 @@ wrong: then there is nothing to offer.
 from __future__ import annotations
 
 import io
-import os
 import shlex
 from argparse import Action
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -200,11 +199,11 @@ def _issues_in_hand(source: Source) -> Iterator[Offer]:
 
 
 def _issues_on_record(source: Source) -> Iterator[Offer]:
-    from sortie.store.readonly import read_history
+    from sortie.store.readonly import is_there, read_history
 
     place = _place(source)
-    if os.path.lexists(place.db_path):
-        for row in read_history(place.db_path, limit=_RUNS):
+    if is_there(place.database):
+        for row in read_history(place.database, limit=_RUNS):
             yield one_line(row.issue), f"last run {row.status}"
 
 

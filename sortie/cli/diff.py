@@ -35,11 +35,11 @@ def diff(
     place = locate(workflow_with(source, issue))
     rows = [
         row
-        for row in read_history(place.db_path, issue=issue, limit=_RUNS)
+        for row in read_history(place.database, issue=issue, limit=_RUNS)
         if row.delivery is not None and run in (None, row.run_id)
     ]
     for row in rows:
-        text = read_diff_of(place.db_path, RunId(row.run_id))
+        text = read_diff_of(place.database, RunId(row.run_id))
         if text is None or row.delivery is None:
             continue
         if output is Format.JSON:

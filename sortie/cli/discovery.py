@@ -10,6 +10,7 @@ from msgspec import Struct
 from sortie.cli.arguments import DEFAULT_WORKFLOW, NoWorkflowFile, Source
 from sortie.cli.format import utc
 from sortie.cli.output import note
+from sortie.config.store import StoreSettings
 from sortie.daemon.endpoint_file import (
     DaemonEndpoint,
     NoEndpointFile,
@@ -29,12 +30,19 @@ class NoDaemon(SortieError):
 class DaemonPlace(Struct, frozen=True, kw_only=True):
     """Where the daemon of a workflow file leaves word.
 
+    Files of the daemon lie beside ``db_path``, also where ``store`` is a server that has the rows.
     ``guessed``: the file cannot be read, and the database is what can be told of it all the same.
     """
 
     source: Source
     db_path: str
+    store: StoreSettings | None = None
     guessed: bool = False
+
+    @property
+    def database(self) -> str | StoreSettings:
+        """Where the rows are: a file by its path, or a server."""
+        return self.db_path if self.store is None else self.store
 
     def daemon(self) -> DaemonEndpoint:
         """Return the daemon that runs here.
@@ -90,7 +98,12 @@ def locate(source: Source) -> DaemonPlace:
         if not os.path.lexists(source.workflow) and not _has_vanished(source, found.path):
             source.require()
         note(f"sortie: {source.workflow} is not valid as read here: {found.problem}")
-    return DaemonPlace(source=source, db_path=found.path, guessed=found.problem is not None)
+    return DaemonPlace(
+        source=source,
+        db_path=found.path,
+        store=found.store,
+        guessed=found.problem is not None,
+    )
 
 
 def _has_vanished(source: Source, db_path: str) -> bool:

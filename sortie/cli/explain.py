@@ -100,12 +100,12 @@ def _past_standing(place: DaemonPlace, issue: str, at: datetime, output: Format)
 def _look_back(place: DaemonPlace, issue: str, why: SortieError, output: Format) -> None:
     """Show what is recorded of an issue that no daemon has in hand; raises ``why`` if nothing."""
     from sortie.cli.history import as_json, listing
-    from sortie.store.readonly import read_history
+    from sortie.store.readonly import is_there, read_history
     from sortie.web.runs import past_detail, past_standing, run_view
 
     rows: Sequence[HistoryRow] = ()
-    if os.path.lexists(place.db_path):
-        rows = read_history(place.db_path, issue=issue, limit=_RUNS)
+    if is_there(place.database):
+        rows = read_history(place.database, issue=issue, limit=_RUNS)
     if not rows:
         raise why
     if output is Format.JSON:

@@ -18,6 +18,7 @@ from sortie.model.spending import told_amounts
 
 if TYPE_CHECKING:
     from sortie.store import HistoryRow
+    from sortie.store.readonly import Place
 
 _ERROR_LIMIT = 300
 _NAME_LIMIT = 60
@@ -86,10 +87,10 @@ def history(
     """
     from sortie.config.rules import DEFAULT_RULE
 
-    path = os.path.abspath(database) if database is not None else _database(source)
+    place = os.path.abspath(database) if database is not None else _database(source)
     try:
         rows = _read(
-            path,
+            place,
             issue=issue,
             limit=limit,
             before=RunId(before) if before else None,
@@ -111,7 +112,7 @@ def history(
         note(f"there may be more: --before {rows[-1].run_id}")
 
 
-def _database(source: Source) -> str:
+def _database(source: Source) -> Place:
     from sortie.cli.discovery import locate
 
     try:
@@ -124,16 +125,16 @@ def _database(source: Source) -> str:
         ) from error
     if place.guessed:
         note(f"showing what is recorded in {place.db_path}; --db FILE names another database")
-    return place.db_path
+    return place.database
 
 
-def _read(path: str, **page: Any) -> Sequence[HistoryRow]:
-    from sortie.store.readonly import read_history
+def _read(database: Place, **page: Any) -> Sequence[HistoryRow]:
+    from sortie.store.readonly import is_there, read_history
 
-    if not os.path.lexists(path):
-        note(f"there is no database {path} yet: no daemon has run here")
+    if not is_there(database):
+        note(f"there is no database {database} yet: no daemon has run here")
         return ()
-    return read_history(path, **page)
+    return read_history(database, **page)
 
 
 def as_json(row: HistoryRow) -> Json:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from urllib.parse import quote
 
 from sortie.cli.arguments import Source
@@ -36,7 +35,7 @@ def issue_path(issue: str) -> str:
 def _has(source: Source, issue: str) -> bool:
     from sortie.cli.client import ask
     from sortie.cli.discovery import NoDaemon, locate
-    from sortie.store.readonly import read_history
+    from sortie.store.readonly import is_there, read_history
 
     place = locate(source)
     try:
@@ -45,6 +44,4 @@ def _has(source: Source, issue: str) -> bool:
             return True
     except NoDaemon:
         pass
-    return os.path.lexists(place.db_path) and bool(
-        read_history(place.db_path, issue=issue, limit=1)
-    )
+    return is_there(place.database) and bool(read_history(place.database, issue=issue, limit=1))

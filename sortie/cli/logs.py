@@ -14,6 +14,7 @@ from sortie.cli.parameters import option
 from sortie.model.times import rfc3339
 
 if TYPE_CHECKING:
+    from sortie.store.readonly import Place
     from sortie.telemetry.transcripts import TranscriptLine
 
 
@@ -45,7 +46,8 @@ def logs(
     """
     from sortie.cli.transcripts import find
 
-    found = find(_database(source, database, issue), issue, run)
+    place, rows = _database(source, database, issue)
+    found = find(place, rows, issue, run)
     lines = found.followed() if follow else found.lines()
     _show(lines, found.run_id, output)
     for text in found.notes:
@@ -76,13 +78,14 @@ def _document(line: TranscriptLine, run_id: str) -> dict[str, str | int | None]:
     }
 
 
-def _database(source: Source, database: Path | None, issue: str) -> str:
+def _database(source: Source, database: Path | None, issue: str) -> tuple[str, Place]:
+    """Return the path that transcripts lie beside, and where the rows are."""
     if database is not None:
-        return os.path.abspath(database)
+        return os.path.abspath(database), os.path.abspath(database)
     from sortie.cli.discovery import locate
     from sortie.cli.issue_workflow import workflow_with
 
     place = locate(workflow_with(source, issue))
     if place.guessed:
         note(f"looking beside {place.db_path}; --db FILE names another database")
-    return place.db_path
+    return place.db_path, place.database

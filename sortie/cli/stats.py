@@ -17,6 +17,7 @@ from sortie.model.spending import cost_text
 
 if TYPE_CHECKING:
     from sortie.store import DayRow
+    from sortie.store.readonly import Place
 
 NOT_REPORTED = "not reported"
 
@@ -50,17 +51,19 @@ def stats(
     time are those of the runs that ended on it. What an agent does not tell is "not reported"; a
     cost that is reckoned from tokens is marked as estimated.
     """
-    path = os.path.abspath(database) if database is not None else _database(source)
-    if not os.path.lexists(path):
-        note(f"there is no database {path} yet: no daemon has run here")
+    from sortie.store.readonly import is_there
+
+    place = os.path.abspath(database) if database is not None else _database(source)
+    if not is_there(place):
+        note(f"there is no database {place} yet: no daemon has run here")
         if output is Format.JSON:
             emit_json([])
         return
     try:
         if by_rule:
-            _show_rules(path, days, output)
+            _show_rules(place, days, output)
             return
-        rows = _read(path, days)
+        rows = _read(place, days)
     except StoreError as error:
         if database is None:
             raise
@@ -75,13 +78,13 @@ def stats(
         note("no run has ended yet, and none under way has told that it used anything")
 
 
-def _show_rules(path: str, days: int, output: Format) -> None:
+def _show_rules(database: Place, days: int, output: Format) -> None:
     from sortie.cli.tables import Row, table
     from sortie.config.rules import DEFAULT_RULE
     from sortie.store.readonly import read_by_rule
     from sortie.web.runs import usage_rule
 
-    rows = read_by_rule(path, time.time() - days * 86_400.0)
+    rows = read_by_rule(database, time.time() - days * 86_400.0)
     if output is Format.JSON:
         emit_json([usage_rule(row) for row in rows])
         return
@@ -96,19 +99,19 @@ def _show_rules(path: str, days: int, output: Format) -> None:
     emit(table(names, [Row(each, "") for each in cells], columns()))
 
 
-def _database(source: Source) -> str:
+def _database(source: Source) -> Place:
     from sortie.cli.discovery import locate
 
     place = locate(source)
     if place.guessed:
         note(f"showing what is recorded in {place.db_path}; --db FILE names another database")
-    return place.db_path
+    return place.database
 
 
-def _read(path: str, days: int) -> Sequence[DayRow]:
+def _read(database: Place, days: int) -> Sequence[DayRow]:
     from sortie.store.readonly import read_daily
 
-    return read_daily(path, limit=days)
+    return read_daily(database, limit=days)
 
 
 def listing(rows: Sequence[DayRow], width: int) -> str:

@@ -7,7 +7,6 @@ Rule 3: of the history the one run is read, however many there are.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Generator, Iterator
 from datetime import UTC, datetime
@@ -18,7 +17,7 @@ from sortie.cli.format import utc
 from sortie.daemon.locks import database_lock_path, holder_of
 from sortie.model import RunId, RunStatus, SortieError
 from sortie.store import HistoryRow
-from sortie.store.readonly import read_newest, read_one
+from sortie.store.readonly import Place, is_there, read_newest, read_one
 from sortie.telemetry.transcripts import (
     TranscriptLine,
     TranscriptPage,
@@ -35,24 +34,26 @@ LATE = 15.0
 _LINES = 1000  # of a page
 
 
-def find(db_path: str, issue: str, run: str | None) -> RunTranscript:
-    """Return the transcript of a run of an issue, of the newest where none is named.
+def find(db_path: str, database: Place, issue: str, run: str | None) -> RunTranscript:
+    """Return the transcript of a run of an issue, of the newest where none is named; it lies beside
+    ``db_path``, and the rows are in ``database``.
 
     Raises SortieError where there is no such run.
     """
-    if not os.path.lexists(db_path):
+    if not is_there(database):
         raise SortieError(f"there is no database {db_path} yet: no daemon has run here")
-    row = read_newest(db_path, issue) if run is None else read_one(db_path, RunId(run))
+    row = read_newest(database, issue) if run is None else read_one(database, RunId(run))
     if row is None or issue not in (row.issue, row.issue_id):
         what = f"no run of {issue} is recorded" if run is None else f"{issue} has no run {run}"
         raise SortieError(f"{what}; 'sortie history --format json' shows all there are")
-    return RunTranscript(db_path, row)
+    return RunTranscript(db_path, database, row)
 
 
 class RunTranscript(Struct):
     """The transcript of one run; ``notes`` are what is to be said of it when all is shown."""
 
     db_path: str
+    database: Place
     row: HistoryRow
     notes: list[str] = field(default_factory=list)
     _after: int = 0
@@ -109,7 +110,7 @@ class RunTranscript(Struct):
         """Tell whether a daemon lives that may write more."""
         if holder_of(database_lock_path(self.db_path)) is None:
             return False
-        now = read_one(self.db_path, self.run_id)
+        now = read_one(self.database, self.run_id)
         if now is None:
             return False
         if now.status is RunStatus.RUNNING or now.finished_at is None:

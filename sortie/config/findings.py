@@ -14,6 +14,7 @@ from sortie.config.report import Finding
 from sortie.config.sandbox import sandbox_findings
 from sortie.config.schemas import AgentSchema, BlockSchema, TrackerSchema
 from sortie.config.settings import AgentSettings, HookSettings, ServerSettings, TrackerSettings
+from sortie.config.store import store_findings
 from sortie.config.trust import files_findings, trust_findings
 from sortie.config.worker import WorkerSettings
 from sortie.documents import Path
@@ -194,4 +195,6 @@ def all_findings(
             leads=leads,
             has_repository=repository is None or repository.url is not None,
         )
+    if parts["store"] is not None:
+        yield from store_findings(parts["store"])
     yield from server_findings(parts["server"])

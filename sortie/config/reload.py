@@ -9,7 +9,7 @@ from sortie.config.values import Frozen
 _TRACKER = ("kind", *TRACKER_KEYS)
 _TOP_LEVEL = ("db_path", "isolation")
 _WORKSPACE = ("root",)
-_SECTIONS = ("repository", "forge", "server", "logging")
+_SECTIONS = ("repository", "forge", "server", "logging", "store")
 _OF_RULES = ("repository", "forge")
 
 

@@ -26,6 +26,7 @@ from sortie.config.rules import Conditions, StageSettings
 from sortie.config.sandbox import SandboxSettings
 from sortie.config.self_review import SelfReviewSettings
 from sortie.config.share import ShareSettings
+from sortie.config.store import StoreSettings
 from sortie.config.token_rates import TokenRate
 from sortie.config.trust import TrustSettings
 from sortie.config.values import (
@@ -224,6 +225,7 @@ class Settings(Block):
     journal: JournalSettings = JournalSettings()
     budget: BudgetSettings = BudgetSettings()
     token_rates: Rates = Frozen()
+    store: StoreSettings = StoreSettings()
     db_path: PathText
     isolation: Isolation = Isolation.AUTO
     blocks: Blocks = Frozen()
@@ -235,6 +237,11 @@ class Settings(Block):
     rule: str = ""
     prompt: str = ""
     stage_result: str = ""
+
+    @property
+    def database(self) -> str | StoreSettings:
+        """Where the rows are: a server, or a file by its path."""
+        return self.db_path if self.store.url is None else self.store
 
     def of_rule(self, name: str) -> Settings:
         """Return the settings of a rule, these where there is none of this name."""

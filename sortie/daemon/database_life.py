@@ -26,28 +26,28 @@ from sortie.model import ProcessIdentity, SortieError, StoreError, TransportErro
 from sortie.resources.process_identity import identity_of
 from sortie.store.database_store import DatabaseStore
 from sortie.store.identity import DatabaseIdentity
-from sortie.store.sqlite import open_store
+from sortie.store.opening import store_of
 from sortie.telemetry.log.sink import LogSink
 from sortie.transports.local import LocalTransport, RunGroups, mark_of_database
 
 
-async def begin_life(store: DatabaseStore, lock: Lock, db_path: str) -> DatabaseIdentity:
-    """Become the daemon of a database; return its identity.
+async def begin_life(store: DatabaseStore, lock: Lock, db_path: str | None) -> DatabaseIdentity:
+    """Become the daemon of a database; return its identity. ``db_path`` is its file, if it is one.
 
     Raises StoreError for a copy whose original is in use.
     """
     found = await store.identity()
     if found.is_copy and found.daemon is not None and _is_other(found.daemon):
         raise StoreError(
-            f"the database {db_path} is a copy of one that a daemon works with, pid"
+            f"the database {store.name} is a copy of one that a daemon works with, pid"
             f" {found.daemon.pid}: both would work on the same issues; stop that daemon, or begin"
             " with a database of its own"
         )
     database_id = uuid.uuid4().hex if found.is_copy else found.id
-    before = _state(db_path)
+    before = None if db_path is None else _state(db_path)
     begun = await store.begin_life(identity_of(os.getpid()), database_id)
     # Where the file has not changed, that commit stands in the -wal and nowhere else.
-    is_unmoved = before is not None and before == _state(db_path)
+    is_unmoved = db_path is not None and before is not None and before == _state(db_path)
     with suppress(OSError):  # the note only helps the next start
         lock.note({"unmoved": before} if is_unmoved else {})
     return begun
@@ -86,11 +86,13 @@ async def open_database(
                 f"cannot lock the database {settings.db_path}: {exc.strerror}; make its directory"
                 " writable, or set db_path"
             ) from exc
-        refuse_lost_rows(lock, settings.db_path)
+        is_file = settings.store.url is None
+        if is_file:
+            refuse_lost_rows(lock, settings.db_path)
         former = _former_process(lock)
-        async with open_store(settings.db_path) as store:
+        async with store_of(settings) as store:
             lock.ensure()  # a new database is only now there to be locked itself
-            life = await begin_life(store, lock, settings.db_path)
+            life = await begin_life(store, lock, settings.db_path if is_file else None)
             # In another mount namespace the same path may be another database's: only once.
             path = os.path.realpath(settings.db_path)
             if life.path_named and await end_former(mark_of_database(path)):

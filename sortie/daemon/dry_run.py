@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
@@ -31,7 +30,7 @@ from sortie.scheduler import Memory, Policy, RunIds, Scheduler, policy_of
 from sortie.scheduler import events as ev
 from sortie.scheduler.claims import Claim, Rechecking, Running
 from sortie.scheduler.timing import order_key
-from sortie.store.readonly import read_state
+from sortie.store.readonly import can_be_read, read_state
 from sortie.telemetry.log import LogSink, configure
 from sortie.trackers import Tracker
 from sortie.transports.local import LocalTransport
@@ -132,9 +131,9 @@ def _reasons(
 
 def recorded_memory(settings: Settings, policy: Policy, *, has_program: bool) -> Memory:
     """Return what is on record; the runs of a daemon that is at work are under way."""
-    if not os.path.isfile(settings.db_path):
+    if not can_be_read(settings.database):
         return Memory()
-    recorded, wall = read_state(settings.db_path), time.time()
+    recorded, wall = read_state(settings.database), time.time()
 
     async def is_found(_rule: str) -> bool:
         await trio.lowlevel.checkpoint()

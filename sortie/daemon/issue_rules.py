@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 from sortie.config.messages import nearest
 from sortie.config.rules import DEFAULT_RULE
 from sortie.config.settings import Settings
@@ -11,7 +9,7 @@ from sortie.model import Issue, SortieError
 from sortie.scheduler import policy_of
 from sortie.scheduler.rule_choice import decides
 from sortie.store import Recovered
-from sortie.store.readonly import read_state
+from sortie.store.readonly import can_be_read, read_state
 
 
 def settings_for(settings: Settings, issue: Issue) -> Settings:
@@ -34,6 +32,6 @@ def settings_of_rule(settings: Settings, name: str) -> Settings:
 
 def _recorded(settings: Settings) -> Recovered:
     """Return what is on record, where that can tell a rule."""
-    if not settings.rules or not os.path.isfile(settings.db_path):
+    if not settings.rules or not can_be_read(settings.database):
         return Recovered()
-    return read_state(settings.db_path)
+    return read_state(settings.database)

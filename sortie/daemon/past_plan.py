@@ -77,7 +77,7 @@ def past_plan(workflow: Workflow, days: int, other: Workflow | None) -> PastPlan
             f"nothing is recorded of the last {days} days in {directory_of(db_path)}; a daemon"
             " keeps an event log while journal.keep_days is more than 0"
         )
-    estimate = estimator(recorded_runs(db_path))
+    estimate = estimator(recorded_runs(workflow.settings.database))
     runs = [run for stretch in found for run in stretch.runs]
     starts = tuple(
         PastStart(

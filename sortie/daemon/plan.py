@@ -3,7 +3,6 @@ would change in it."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from sortie.daemon.tracker import states_of
 from sortie.model import Issue
 from sortie.scheduler import Policy, policy_of
 from sortie.store import HistoryRow
-from sortie.store.readonly import read_history
+from sortie.store.readonly import Place, can_be_read, read_history
 from sortie.workflow.loader import Workflow
 
 HISTORY = 2000
@@ -64,9 +63,9 @@ class BacklogPlan(Struct, frozen=True, kw_only=True):
     comparison: Comparison | None = None
 
 
-def recorded_runs(db_path: str) -> Sequence[HistoryRow]:
+def recorded_runs(database: Place) -> Sequence[HistoryRow]:
     """Return the newest runs of history. Raises StoreError."""
-    return read_history(db_path, limit=HISTORY) if os.path.isfile(db_path) else ()
+    return read_history(database, limit=HISTORY) if can_be_read(database) else ()
 
 
 def plan(options: RunOptions, against: Path | None) -> BacklogPlan:
@@ -75,7 +74,7 @@ def plan(options: RunOptions, against: Path | None) -> BacklogPlan:
     other = None if against is None else other_workflow(options, against)
     more = () if other is None else tuple(states_of(other.settings).active)
     found = survey(options, workflow, more)
-    estimate = estimator(recorded_runs(workflow.settings.db_path))
+    estimate = estimator(recorded_runs(workflow.settings.database))
     issues = _planned(workflow, found, estimate)
     if other is None:
         return BacklogPlan(issues=issues)

@@ -36,13 +36,18 @@ from sortie.worker import RemoteRepository, ReviewerAgent, RunContext
 from sortie.workflow.loader import Workflow
 from sortie.workspaces import Secrets, Workspaces, helper_env
 
+_OF_POSTGRES = ("PGPASSWORD", "PGPASSFILE")
+"""Variables that let whoever has them into the database, where the daemon has one on a server."""
+
 
 def secrets_of(settings: Settings) -> Secrets:
     """Return what agents, hooks and logs must not see."""
     known = (settings.tracker.api_key, settings.server.auth_token, *settings.secret_parts)
     values = frozenset(secret.get_secret_value() for secret in known if secret is not None)
+    values |= settings.store.secrets
     values |= {token for one in settings.every() if (token := token_of(one))}
-    return Secrets(names=frozenset(settings.secret_variables), values=values)
+    names = {*settings.secret_variables, *(() if settings.store.url is None else _OF_POSTGRES)}
+    return Secrets(names=frozenset(names), values=values)
 
 
 def known_secrets(

@@ -14,7 +14,7 @@ from sortie.store.filesystems import refuse_network
 
 def unusable_settings(settings: Settings) -> Iterator[tuple[str, str]]:
     """Yield key and sentence for each setting that names what cannot be used on this machine."""
-    found = {"db_path": _database(settings.db_path)}
+    found = {"db_path": _database(settings.db_path, is_file=settings.store.url is None)}
     if not settings.worker.hosts:
         found["workspace.root"] = _root(settings.workspace.root)
     found["agent.command"] = _command(settings.agent.command)
@@ -23,7 +23,7 @@ def unusable_settings(settings: Settings) -> Iterator[tuple[str, str]]:
             yield key, flaw
 
 
-def _database(path: str) -> str | None:
+def _database(path: str, *, is_file: bool) -> str | None:
     above = os.path.dirname(path) or "."
     if os.path.isdir(path):
         return f"{path} is a directory; name a file"
@@ -34,7 +34,8 @@ def _database(path: str) -> str | None:
     if not os.access(path if os.path.exists(path) else above, os.W_OK):
         return f"{path} cannot be written; make it writable, or name another file"
     try:
-        refuse_network(os.path.abspath(path))
+        if is_file:
+            refuse_network(os.path.abspath(path))
     except StoreError as exc:
         return str(exc)
     return None

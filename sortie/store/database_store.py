@@ -44,6 +44,11 @@ class DatabaseStore:
         self._inherited = 0  # the last seq of an earlier daemon
         self._asked = self._failed = self._succeeded = 0
 
+    @property
+    def name(self) -> str:
+        """What messages call the database."""
+        return self._thread.name
+
     async def identity(self) -> DatabaseIdentity:
         """Return what the database is, as its last daemon has left it."""
         return await self._thread.read(read_identity)

@@ -29,6 +29,11 @@ class DatabaseThread:
         self._pool = pool
         self._open = True
 
+    @property
+    def name(self) -> str:
+        """What messages call the database."""
+        return self._database.name
+
     async def change(self, job: Callable[[Database], T]) -> T:
         """Do a job that writes. Cancellation has an effect before the job is handed over only."""
         await trio.lowlevel.checkpoint_if_cancelled()
@@ -42,9 +47,12 @@ class DatabaseThread:
 
     async def close(self) -> None:
         """Do what was asked for until now, then close the database. Cancellation waits."""
-        work = self._work("close", lambda database: database.close())
         self._open = False
-        await _answer(self._pool, work, self._database)
+        await _answer(self._pool, self._close, self._database)
+
+    def _close(self) -> None:
+        with self._database.explained("close"):
+            self._database.close()
 
     def _work(self, attempt: str, job: Callable[[Database], T]) -> Callable[[], T]:
         database = self._database

@@ -6,19 +6,23 @@ are on record already are left out.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, closing
 from functools import partial
+from typing import TypeVar
 
+from sortie.config.store import StoreSettings
 from sortie.model import StoreError
 from sortie.scheduler.records import Record
 from sortie.store.database import Database
 from sortie.store.database_store import DatabaseStore
 from sortie.store.database_thread import open_thread
-from sortie.store.postgres_address import PostgresAddress
+from sortie.store.postgres_address import PostgresAddress, parse_address
 from sortie.store.postgres_database import PostgresDatabase
-from sortie.store.postgres_schema import migrate
+from sortie.store.postgres_schema import migrate, require_schema
 from sortie.store.record_writer import write
+
+T = TypeVar("T")
 
 
 def open_postgres(address: PostgresAddress) -> PostgresDatabase:
@@ -37,6 +41,20 @@ def open_postgres(address: PostgresAddress) -> PostgresDatabase:
             database.close()
             raise
     return database
+
+
+def address_of(store: StoreSettings) -> PostgresAddress:
+    """Return the address that the settings name. Raises StoreError."""
+    assert store.url is not None
+    return parse_address(store.url.get_secret_value(), store.schema_name)
+
+
+def read_beside(address: PostgresAddress, job: Callable[[Database], T]) -> T:
+    """Do a job that only reads, beside a daemon or without one. Raises StoreError."""
+    database = PostgresDatabase(address)
+    with database.explained("read"), closing(database), database.reading():
+        require_schema(database)
+        return job(database)
 
 
 @asynccontextmanager

@@ -156,6 +156,13 @@ class PostgresDatabase(Database):
             yield
             self.execute("COMMIT")
 
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Read everything inside as it stood at one moment; nothing can be written."""
+        with self.connection.begun():
+            self.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            yield
+
     @property
     def doubt(self) -> int | None:
         """The mark of a transaction whose COMMIT had no answer, until it is known."""

@@ -7,15 +7,17 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from functools import partial
-from typing import TypeVar
+from typing import TypeVar, cast
 from urllib.parse import quote
 
 from msgspec import Struct
 
+from sortie.config.store import StoreSettings
 from sortie.model import RunId, StoreError
 from sortie.store import DayRow, HistoryRow, Recovered, RuleRow
 from sortie.store.database import Database
 from sortie.store.database_file import place_of
+from sortie.store.opening import postgres_module
 from sortie.store.record_reader import (
     read_days,
     read_diff,
@@ -29,6 +31,9 @@ from sortie.store.schema_versions import migrations, require_schema
 from sortie.store.sqlite_database import SqliteDatabase, explained
 
 T = TypeVar("T")
+
+Place = str | StoreSettings
+"""Where rows are: the path of a file, or a server."""
 
 _READ_BUSY_TIMEOUT = 5.0
 _DAYS_SINCE = 6  # the first schema with days
@@ -47,7 +52,7 @@ class _Fingerprint(Struct, frozen=True, kw_only=True):
 
 
 def read_history(
-    path: str,
+    database: Place,
     *,
     issue: str | None = None,
     limit: int = 100,
@@ -61,49 +66,62 @@ def read_history(
     Raises StoreError, UnknownRun among them.
     """
     page = partial(read_runs, issue=issue, limit=limit, before=before, rule=rule)
-    return _beside(path, page, _RUNS_SINCE if rule is None else _RULES_SINCE)
+    return _beside(database, page, _RUNS_SINCE if rule is None else _RULES_SINCE)
 
 
-def read_one(path: str, run_id: RunId) -> HistoryRow | None:
+def read_one(database: Place, run_id: RunId) -> HistoryRow | None:
     """Return one run, None where it is not recorded, as ``read_history`` reads."""
-    return _beside(path, partial(read_run, run_id=run_id), _RUNS_SINCE)
+    return _beside(database, partial(read_run, run_id=run_id), _RUNS_SINCE)
 
 
-def read_diff_of(path: str, run_id: RunId) -> str | None:
+def read_diff_of(database: Place, run_id: RunId) -> str | None:
     """Return what a run's work changed, as ``read_history`` reads; None where it is not recorded.
     A file of a version that kept none is refused."""
-    return _beside(path, partial(read_diff, run_id=run_id), _DIFFS_SINCE)
+    return _beside(database, partial(read_diff, run_id=run_id), _DIFFS_SINCE)
 
 
-def read_newest(path: str, issue: str) -> HistoryRow | None:
+def read_newest(database: Place, issue: str) -> HistoryRow | None:
     """Return the newest run of an issue, named by its identifier or its id; None without any."""
-    return _beside(path, partial(read_newest_run, issue=issue), _RUNS_SINCE)
+    return _beside(database, partial(read_newest_run, issue=issue), _RUNS_SINCE)
 
 
-def read_daily(path: str, *, limit: int) -> Sequence[DayRow]:
+def read_daily(database: Place, *, limit: int) -> Sequence[DayRow]:
     """Return what each agent did and used on the last ``limit`` days, as ``read_history`` reads.
 
     Raises StoreError; a file of a version that kept no days is refused.
     """
-    return _beside(path, partial(read_days, limit=limit), _DAYS_SINCE)
+    return _beside(database, partial(read_days, limit=limit), _DAYS_SINCE)
 
 
-def read_by_rule(path: str, since: float) -> Sequence[RuleRow]:
+def read_by_rule(database: Place, since: float) -> Sequence[RuleRow]:
     """Return what the runs of each rule used that have ended since a moment in Unix seconds, as
     ``read_history`` reads. Raises StoreError; a file of a version without rules is refused."""
-    return _beside(path, partial(read_rules, since=since), _RULES_SINCE)
+    return _beside(database, partial(read_rules, since=since), _RULES_SINCE)
 
 
-def read_state(path: str) -> Recovered:
+def read_state(database: Place) -> Recovered:
     """Return what a start would recover, as ``read_history`` reads; raises StoreError.
 
     A file of an earlier version is refused.
     """
-    return _beside(path, read_recovered, len(migrations()))
+    return _beside(database, read_recovered, len(migrations()))
 
 
-def _beside(path: str, job: Callable[[Database], T], since: int) -> T:
+def is_there(database: Place) -> bool:
+    """Tell whether a file is there; what a server has it tells itself."""
+    return not isinstance(database, str) or os.path.lexists(database)
+
+
+def can_be_read(database: Place) -> bool:
+    """Tell whether a regular file is there; what a server has it tells itself."""
+    return not isinstance(database, str) or os.path.isfile(database)
+
+
+def _beside(database: Place, job: Callable[[Database], T], since: int) -> T:
     """Do a job with the database of another process, or of none, as it stands."""
+    if not isinstance(database, str):
+        return _on_server(database, job)
+    path = database
     place = os.path.realpath(place_of(path))
     read = partial(_read, place, job, since)
     found = _fingerprint(place)
@@ -120,6 +138,11 @@ def _beside(path: str, job: Callable[[Database], T], since: int) -> T:
         if _fingerprint(place) == found:
             return answer
     return read("mode=ro")
+
+
+def _on_server(store: StoreSettings, job: Callable[[Database], T]) -> T:
+    postgres = postgres_module()
+    return cast("T", postgres.read_beside(postgres.address_of(store), job))
 
 
 def _read(path: str, job: Callable[[Database], T], since: int, access: str) -> T:

@@ -12,8 +12,11 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from sortie.config.blocks import decode_block
 from sortie.config.context import DecodeContext
 from sortie.config.references import Lookup, resolve
+from sortie.config.report import Report
+from sortie.config.store import StoreSettings
 from sortie.documents import Node, Place
 from sortie.model import Problem
 from sortie.workflow.env_file import read_env_file
@@ -26,9 +29,13 @@ _LINE = re.compile(r"^db_path:.*$", re.MULTILINE)
 
 
 class DatabasePath(Struct, frozen=True, kw_only=True):
-    """The absolute path of a database; ``problem`` is why the file could not be read whole."""
+    """The absolute path of a database; ``problem`` is why the file could not be read whole.
+
+    ``store`` is the server that has the rows, None where they are in the file.
+    """
 
     path: str
+    store: StoreSettings | None = None
     problem: Problem | None = None
 
 
@@ -40,12 +47,25 @@ def database_path(path: Path, env: Mapping[str, str], env_file: Path | None) -> 
     """
     lines = read_env_file(env_file).lines if env_file else {}
     context = surroundings(path, env, lines, {})
-    node, problem = _written(path)
-    node = _override(context) or node
+    document, problem = _written(path)
+    node = _override(context) or (document and document.at(("db_path",)))
     found = None if node is None else resolve(node, Lookup.PATH, context).node
+    store = None if document is None else _store(document, context)
     if found is None or not isinstance(found.value, str):
-        return DatabasePath(path=str(context.directory / ".sortie.db"), problem=problem)
-    return DatabasePath(path=found.value, problem=problem)
+        default = str(context.directory / ".sortie.db")
+        return DatabasePath(path=default, store=store, problem=problem)
+    return DatabasePath(path=found.value, store=store, problem=problem)
+
+
+def _store(document: Node, context: DecodeContext) -> StoreSettings | None:
+    """Return the server that a front matter names, None where it names none."""
+    node = document.at(("store",))
+    if node is None or not isinstance(node.value, Mapping):
+        return None
+    report = Report(document)
+    decoded = decode_block(("store",), StoreSettings, context, report)
+    store = decoded if isinstance(decoded, StoreSettings) else StoreSettings()
+    return None if store.url is None else store
 
 
 def _override(context: DecodeContext) -> Node | None:
@@ -58,7 +78,7 @@ def _override(context: DecodeContext) -> Node | None:
 
 
 def _written(path: Path) -> tuple[Node | None, Problem | None]:
-    """Return ``db_path`` as it stands in the file, also beside front matter that is no YAML."""
+    """Return the front matter; of one that is no YAML, ``db_path`` alone."""
     source = str(path)
     try:
         text = read_text(path, source)
@@ -66,7 +86,7 @@ def _written(path: Path) -> tuple[Node | None, Problem | None]:
         return None, error.problem
     parts = split_workflow(text, source)
     if parts.document is not None:
-        return parts.document.at(("db_path",)), None
+        return parts.document, None
     line = _LINE.search(text.lstrip().split("\n---", 1)[0])
     alone = split_workflow(f"---\n{line[0]}\n---\n", source).document if line else None
-    return alone.at(("db_path",)) if alone else None, parts.problems[0]
+    return alone, parts.problems[0]

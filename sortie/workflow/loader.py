@@ -102,7 +102,7 @@ def load(
         problems += decoded.problems
         if settings is not None:
             problems += _about_root(settings, parts.document, context)
-            problems += _about_pods(settings, parts.document)
+            problems += _about_libraries(settings, parts.document)
     if parts.prompts:
         named.find(parts.document or Node(value={}, origin=Place(source=source)))
         problems += named.problems
@@ -150,12 +150,17 @@ def _templates_in(settings: Settings, document: Node, source: str, before: str) 
             )
 
 
-def _about_pods(settings: Settings, document: Node) -> Iterator[Problem]:
-    """Yield an error where runs are to have pods and the library for that is not installed."""
-    if settings.worker.kubernetes is not None and find_spec("kr8s") is None:
-        place = (document.at(("worker", "kubernetes")) or document).place
-        message = "needs a library that is not installed: pip install 'sortie[kubernetes]'"
-        yield place.problem("worker.kubernetes", message, "error")
+def _about_libraries(settings: Settings, document: Node) -> Iterator[Problem]:
+    """Yield an error where runs are to have pods, or rows a server, and its library is missing."""
+    needed = {
+        ("worker", "kubernetes"): (settings.worker.kubernetes, "kr8s", "kubernetes"),
+        ("store", "url"): (settings.store.url, "psycopg", "postgres"),
+    }
+    for path, (wanted, library, extra) in needed.items():
+        if wanted is not None and find_spec(library) is None:
+            place = (document.at(path) or document).place
+            message = f"needs a library that is not installed: pip install 'sortie[{extra}]'"
+            yield place.problem(".".join(path), message, "error")
 
 
 def _about_root(settings: Settings, document: Node, context: DecodeContext) -> Iterator[Problem]:

@@ -147,6 +147,7 @@ def test_defaults_are_those_of_the_contract() -> None:
         "journal": {"keep_days": 7, "max_bytes": 256 << 20},
         "budget": {"daily_credits": 0.0, "daily_cost_usd": 0.0, "timezone": "UTC"},
         "token_rates": {},
+        "store": {"url": None, "schema_name": "sortie"},
         "db_path": "/srv/.sortie.db",
         "isolation": Isolation.AUTO,
         "trust": {
@@ -256,7 +257,7 @@ def test_a_key_without_a_value_has_its_default() -> None:
 UNKNOWN_TOP = (
     "known: agent, board, budget, db_path, file, forge, history, hooks, isolation, journal, "
     "logging, polling, reactions, repository, robot, rules, sandbox, self_review, server, share, "
-    "token_rates, "
+    "store, token_rates, "
     "tracker, trust, verify, worker, workspace"
 )
 

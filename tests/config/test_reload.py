@@ -18,6 +18,7 @@ file: {path: elsewhere, others: [a]}
 workspace: {root: /elsewhere}
 server: {host: localhost, port: 1, auth_token: $T}
 logging: {level: debug, format: json}
+store: {url: postgresql://h/d, schema: other}
 db_path: other.db
 isolation: none
 polling: {interval_ms: 5}
@@ -44,6 +45,8 @@ def test_what_needs_a_restart_is_named() -> None:
         "server.auth_token",
         "logging.level",
         "logging.format",
+        "store.url",
+        "store.schema",
         "db_path",
         "isolation",
     )

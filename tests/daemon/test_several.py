@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 import trio
+from pydantic import SecretStr
 from trio.testing import MockClock
 
 from sortie.config.settings import Isolation, Settings, WorkspaceSettings
+from sortie.config.store import StoreSettings
 from sortie.daemon.several.conflicts import conflict
 from sortie.daemon.several.shared_slots import LOOK_EVERY, SharedSlots
 from sortie.facts import Fact, SlotsOvercommitted
@@ -40,6 +42,11 @@ def test_what_two_workflows_must_not_share(tmp_path: Path) -> None:
 
     same = other.model_copy(update={"db_path": one.db_path})
     assert "have the same database" in str(conflict("other", same, {"one": one}))
+    rows = StoreSettings(url=SecretStr("postgresql://h/d"))
+    first, second = (each.model_copy(update={"store": rows}) for each in (one, other))
+    assert "have the same database on a server" in str(conflict("other", second, {"one": first}))
+    apart = second.model_copy(update={"store": rows.model_copy(update={"schema_name": "o"})})
+    assert conflict("other", apart, {"one": first}) is None
     for root in (one.workspace.root, f"{one.workspace.root}/below", str(tmp_path / "one")):
         inside = other.model_copy(update={"workspace": WorkspaceSettings(root=root)})
         assert "workspace roots of one and other overlap" in str(

@@ -18,6 +18,7 @@ from sortie.daemon.doctor.hosts import HostLook
 from sortie.daemon.doctor.machine import machine_checks
 from sortie.daemon.doctor.repository import RepositoryLook
 from sortie.daemon.doctor.sandbox import sandbox_checks
+from sortie.daemon.doctor.store import store_checks
 from sortie.daemon.remote_transports import ssh_settings
 from sortie.model import ErrorKind, HoldReason, RunStatus, Trigger
 from sortie.resources import clock, watchdog
@@ -88,6 +89,7 @@ def test_every_check_of_the_doctor_is_listed() -> None:
         "workflow",
         "settings",
         *(f"machine.{name}" for name in machine),
+        *(f"store.{check.name}" for check in store_checks(settings)),
         "agent.program",
         "agent.credential",
         "agent.reviewer",

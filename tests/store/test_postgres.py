@@ -88,6 +88,21 @@ async def test_a_server_that_ends_and_comes_back(
     assert PASSWORD not in str(caught.value)
 
 
+async def test_a_store_is_left_while_the_server_is_away(own_server: PostgresServer) -> None:
+    """A daemon that ends then has nothing to ask of it."""
+    address = parse_address(own_server.url, own_server.schema())
+    try:
+        async with open_postgres_store(address) as store:
+            own_server.kill()
+            with pytest.raises(StoreError, match="cannot write to"):
+                await store.check()
+    finally:
+        own_server.start()
+
+    with pytest.raises(StoreError, match="it is closed"):
+        await store.check()
+
+
 async def test_a_session_that_is_ended_is_made_anew_at_once(
     store: PostgresStore, address: PostgresAddress, postgres_server: PostgresServer
 ) -> None:

@@ -149,6 +149,10 @@ async def _look(options: RunOptions, workflow: Workflow, tell: Tell) -> None:
     transport = LocalTransport(options.environ.get("PATH", ""))
     try:
         await run_checks("machine", machine_checks(settings, transport, helpers), tell)
+        if settings.store.url is not None:
+            from sortie.daemon.doctor.store import store_checks
+
+            await run_checks("store", store_checks(settings), tell)
         # What is in an image is looked for there, by the check of the sandbox.
         outside = [one for one in settings.every() if one.sandbox.kind != "container"]
         agents = {(one.agent.kind, one.agent.command): one for one in reversed(outside)}

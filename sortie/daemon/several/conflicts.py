@@ -12,6 +12,11 @@ from sortie.model import LOCAL
 def conflict(name: str, settings: Settings, others: Mapping[str, Settings]) -> str | None:
     """Say what a workflow has that another one has already, None where there is nothing."""
     for other, theirs in others.items():
+        if settings.store.url is not None and settings.store == theirs.store:
+            return (
+                f"the workflows {other} and {name} have the same database on a server; give each"
+                " one a schema of its own, with store.schema"
+            )
         if os.path.realpath(settings.db_path) == os.path.realpath(theirs.db_path):
             return (
                 f"the workflows {other} and {name} have the same database, {settings.db_path}; give"

@@ -7,21 +7,22 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
 import pytest
+from pydantic import SecretStr
 
+from sortie.config.store import StoreSettings
 from sortie.model import NOTHING, RunId, Sighting, Spending
 from sortie.scheduler.records import Record
 from sortie.store import DayRow, HistoryRow, Recovered, Store, Totals
-from sortie.store.postgres import open_postgres_store
-from sortie.store.postgres_address import PostgresAddress, parse_address
-from sortie.store.readonly import read_daily, read_diff_of, read_history, read_state
+from sortie.store.postgres import address_of, open_postgres_store
+from sortie.store.readonly import Place, read_daily, read_diff_of, read_history, read_state
 from sortie.store.sqlite import open_store
 from tests.store.inline import MemoryStore
 
 
 class ReadBeside:
-    """A store that another process reads: history and state come from its file, beside it."""
+    """A store that another process reads: history and state come from its rows, beside it."""
 
-    def __init__(self, store: Store, path: str) -> None:
+    def __init__(self, store: Store, path: Place) -> None:
         self._store = store
         self._path = path
 
@@ -108,8 +109,23 @@ OPENERS: dict[str, Callable[[Path], AbstractAsyncContextManager[Store]]] = {
     "read beside": _beside,
     "memory": _memory,
 }
-SERVERS: dict[str, Callable[[PostgresAddress], AbstractAsyncContextManager[Store]]] = {
-    "postgres": open_postgres_store,
+
+
+@asynccontextmanager
+async def _server(store: StoreSettings) -> AsyncIterator[Store]:
+    async with open_postgres_store(address_of(store)) as opened:
+        yield opened
+
+
+@asynccontextmanager
+async def _beside_on_server(store: StoreSettings) -> AsyncIterator[Store]:
+    async with _server(store) as opened:
+        yield ReadBeside(opened, store)
+
+
+SERVERS: dict[str, Callable[[StoreSettings], AbstractAsyncContextManager[Store]]] = {
+    "postgres": _server,
+    "postgres, read beside": _beside_on_server,
 }
 
 
@@ -120,6 +136,7 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
         opening = OPENERS[request.param](tmp_path)
     else:
         server = request.getfixturevalue("postgres_server")
-        opening = SERVERS[request.param](parse_address(server.url, server.schema()))
+        named = {"url": SecretStr(server.url), "schema": server.schema()}
+        opening = SERVERS[request.param](StoreSettings.model_validate(named))
     async with opening as opened:
         yield opened

@@ -1,0 +1,254 @@
+"""A daemon whose rows are on a PostgreSQL server: its commands, and a server that goes away."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Callable, Iterator
+
+import psutil
+import pytest
+
+from tests.e2e.conftest import Start
+from tests.e2e.daemon import Daemon
+from tests.e2e.place import Place
+from tests.e2e.stubborn import in_short
+from tests.store.postgres_server import PASSWORD, PostgresServer, postgres_running
+
+WAIT_FOR_GO = "touch ../../waits; while [ ! -e ../../go ]; do sleep 0.05; done"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[PostgresServer]:
+    """A server that the tests of this module may end."""
+    with postgres_running(fsync="on") as running:
+        yield running
+
+
+@pytest.fixture
+def schema(place: Place, server: PostgresServer) -> str:
+    """The schema that the workflow of the place names."""
+    name = server.schema()
+    use(place, name)
+    return name
+
+
+def use(place: Place, schema: str, **blocks: object) -> None:
+    """Have the place's rows on the server that the environment names."""
+    store = {"url": "$SORTIE_STORE_URL", "schema": schema}
+    place.write_workflow(store=store, **blocks)  # type: ignore[arg-type]
+
+
+def whole_log(daemon: Daemon) -> str:
+    """All that a daemon said."""
+    return json.dumps(daemon.log) + "".join(daemon.strays)
+
+
+async def test_a_run_is_recorded_on_the_server(
+    place: Place, start: Start, server: PostgresServer, schema: str
+) -> None:
+    """There is no file of it; every command reads it there, and the password is nowhere."""
+    place.add_issue("A", "credits=0.5")
+
+    async with start(SORTIE_STORE_URL=server.url) as daemon:
+        await daemon.line("issue.moved", issue="A", lifecycle="handoff")
+        shown = json.dumps(await daemon.state())
+        command_lines = [" ".join(psutil.Process(daemon.process.pid).cmdline())]
+        command_lines += [
+            " ".join(p.info["cmdline"] or ()) for p in psutil.process_iter(["cmdline"])
+        ]
+    history = await place.sortie("history", "--format", "json", SORTIE_STORE_URL=server.url)
+    others = [
+        await place.sortie(*command, SORTIE_STORE_URL=server.url)
+        for command in (
+            ("validate",),
+            ("stats",),
+            ("logs", "A"),
+            ("explain", "A"),
+            ("plan",),
+            ("doctor",),
+        )
+    ]
+
+    assert [row["status"] for row in json.loads(history.out)] == ["succeeded"]
+    assert [ran.code for ran in others[:5]] == [0, 0, 0, 0, 0]
+    assert "0.5" in others[1].out
+    assert not (place.root / ".sortie.db").exists()
+    assert server.ask(f"SELECT count(*) FROM {schema}.runs") == [(1,)]
+    (agent,) = place.agents()
+    for text in (
+        whole_log(daemon),
+        shown,
+        *command_lines,
+        json.dumps(agent),
+        *(ran.out + ran.err for ran in (history, *others)),
+    ):
+        assert PASSWORD not in text
+
+
+async def test_what_a_command_says_without_a_server(
+    place: Place, server: PostgresServer, schema: str
+) -> None:
+    """Each says that the server cannot be reached, with its place and without the password."""
+    url = server.url.replace(str(server.port), "1")
+
+    for command in (("run", "--port", "0"), ("history",), ("stats",), ("doctor",)):
+        ran = await place.sortie(*command, SORTIE_STORE_URL=url)
+        assert ran.code != 0
+        assert "sortie on 127.0.0.1:1, schema" in ran.out + ran.err
+        assert "cannot be reached" in ran.out + ran.err
+        assert PASSWORD not in ran.out + ran.err
+        assert "Traceback" not in ran.out + ran.err
+
+
+@pytest.mark.parametrize(
+    "strike", [PostgresServer.kill, PostgresServer.stop], ids=["killed", "stopped"]
+)
+async def test_what_runs_goes_on_while_the_server_is_away(
+    place: Place,
+    start: Start,
+    server: PostgresServer,
+    schema: str,
+    strike: Callable[[PostgresServer], None],
+) -> None:
+    """Nothing is started until it is back; then everything is recorded, once."""
+    use(place, schema, hooks={"after_run": WAIT_FOR_GO}, agent={"max_concurrent_agents": 5})
+    place.add_issue("A")
+
+    async with start(SORTIE_STORE_URL=server.url) as daemon:
+        await place.until_there("waits")
+        strike(server)
+        try:
+            place.add_issue("B")
+            await daemon.line("poll.skipped")
+            (place.root / "go").touch()
+            failure = await daemon.line("store.failed")
+            await daemon.ready(503, "cannot be reached")
+            begun = daemon.lines("run.started", issue="B")
+        finally:
+            server.start()  # it would end with a thread of its own
+        await daemon.line("store.recovered")
+        for issue in ("A", "B"):
+            await daemon.line("issue.moved", issue=issue, lifecycle="handoff")
+        agents = place.agents()
+        log = whole_log(daemon)
+    rows = json.loads(
+        (await place.sortie("history", "--format", "json", SORTIE_STORE_URL=server.url)).out
+    )
+
+    assert "cannot be reached" in failure["error"]
+    assert begun == []
+    assert len(agents) == 2
+    assert sorted((row["issue"], row["status"]) for row in rows) == [
+        ("A", "succeeded"),
+        ("B", "succeeded"),
+    ]
+    assert PASSWORD not in log
+
+
+async def test_a_killed_daemon_goes_on_from_the_server(
+    place: Place, start: Start, server: PostgresServer, schema: str
+) -> None:
+    """The run is interrupted, ended and begun again, as with a file."""
+    place.add_issue("A", "hang=1")
+
+    async with start(SORTIE_STORE_URL=server.url) as daemon:
+        await daemon.line("turn.started", issue="A")
+        daemon.signal(signal.SIGKILL)
+        await daemon.exit_code()
+    place.add_issue("A")
+    async with start(SORTIE_STORE_URL=server.url) as daemon:
+        await daemon.line("issue.moved", issue="A", lifecycle="handoff")
+    rows = json.loads(
+        (await place.sortie("history", "--format", "json", SORTIE_STORE_URL=server.url)).out
+    )[::-1]
+
+    assert in_short(rows) == [(0, "interrupted"), (0, "succeeded")]
+
+
+async def test_a_second_daemon_of_a_schema_is_refused(
+    place: Place, start: Start, server: PostgresServer, schema: str
+) -> None:
+    """Also from another directory, where no lock of a file stands in its way."""
+    other = place.root / "other"
+    other.mkdir()
+    second = Place(other)
+    use(second, schema)
+
+    async with start(SORTIE_STORE_URL=server.url) as daemon:
+        await daemon.line("daemon.started")
+        refused = await second.sortie("run", "--port", "0", SORTIE_STORE_URL=server.url)
+
+    assert refused.code == 1
+    assert "is in use by another daemon (sortie" in refused.err
+    assert "stop that one, or name another schema with store.schema" in refused.err
+
+
+async def test_a_daemon_that_lost_its_place_to_another_starts_nothing(
+    place: Place, start: Start, server: PostgresServer, schema: str
+) -> None:
+    """Another one has begun while it was cut off: it says so, and leaves the issues to that."""
+    other = place.root / "other"
+    other.mkdir()
+    second = Place(other)
+    use(second, schema)
+
+    async with start(SORTIE_STORE_URL=server.url) as daemon:
+        await daemon.line("daemon.started")
+        os.kill(daemon.process.pid, signal.SIGSTOP)
+        try:
+            for pid in server.sessions():
+                server.ask("SELECT pg_terminate_backend(%s::int)", pid)
+            ran = await second.sortie(
+                "run", "--port", "0", "--exit-when-idle", SORTIE_STORE_URL=server.url
+            )
+        finally:
+            os.kill(daemon.process.pid, signal.SIGCONT)
+        place.add_issue("A")
+        await daemon.ready(503, "another one has worked with it meanwhile")
+        await daemon.line("poll.skipped", failures=20)
+        daemon.signal(signal.SIGTERM)
+        code = await daemon.exit_code()
+        last_words = daemon.strays.pop()
+
+    assert ran.code == 0
+    assert daemon.lines("run.started") == []
+    assert code == 1  # it could not record that it ends
+    assert "restart this daemon" in last_words
+
+
+async def test_the_doctor_looks_at_the_server(
+    place: Place, server: PostgresServer, schema: str
+) -> None:
+    """Its version, rights and clock; a wrong password and a user without rights are failures."""
+    login = f"u_{server.schema()}"
+    server.ask(f"CREATE ROLE {login} LOGIN PASSWORD '{PASSWORD}'")
+    found = {
+        who: await _checks(place, url)
+        for who, url in {
+            "owner": server.url,
+            "stranger": server.url.replace("//sortie", f"//{login}"),
+            "nobody": server.url.replace(PASSWORD, "wrong-password"),
+        }.items()
+    }
+
+    assert [found["owner"][name][0] for name in ("server", "rights", "clock")] == ["ok"] * 3
+    assert "PostgreSQL" in found["owner"]["server"][1]
+    assert found["stranger"]["rights"] == (
+        "failed",
+        f"there is no schema {schema}, and the user {login} may not make one",
+    )
+    assert found["nobody"]["server"][0] == "failed"
+    assert "password authentication failed" in found["nobody"]["server"][1]
+    assert found["nobody"]["rights"][0] == "skipped"
+
+
+async def _checks(place: Place, url: str) -> dict[str, tuple[str, str]]:
+    ran = await place.sortie("doctor", "--format", "json", SORTIE_STORE_URL=url)
+    assert PASSWORD not in ran.out + ran.err
+    return {
+        check["check"].removeprefix("store."): (check["outcome"], check["message"])
+        for check in json.loads(ran.out)["checks"]
+        if check["check"].startswith("store.")
+    }
