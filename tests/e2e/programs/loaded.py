@@ -2,7 +2,8 @@
 
 It is asked by a socket, for each program: with its arguments, directory and environment, and the
 descriptors of stdin, stdout, stderr, and a pipe that gets the pid, and at the end the exit status.
-The program is a fork of this process, which has imported and done nothing else.
+The program is a fork of this process, which has imported modules, compiled templates of pages and
+done nothing else.
 """
 
 import gc
@@ -115,6 +116,7 @@ if __name__ == "__main__":
     connection = socket.socket(fileno=int(sys.argv[1]))
     for name in MODULES:
         importlib.import_module(name)
+    importlib.import_module("sortie.web.dashboard.painter").Painter(tuple)  # compiles templates
     gc.freeze()
     sys.argv = serve(connection)
     signal.signal(signal.SIGINT, signal.default_int_handler)
