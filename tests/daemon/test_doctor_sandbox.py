@@ -85,21 +85,31 @@ def test_where_runs_are_on_hosts_none_is_tried() -> None:
     assert sandbox_checks(settings_of(), {}) == []
 
 
+def in_container() -> SandboxSettings:
+    """Return the settings of a container in which programs of this machine are found."""
+    read = tuple(seen_by_tests())
+    return SandboxSettings(
+        kind="container", image=IMAGE, read=read, network="none", engine="podman"
+    )
+
+
 @requires_containers
 async def test_a_container_holds_and_has_the_agent(tmp_path: Path) -> None:
-    """It is said where the agent's program is looked for, too."""
-    sandbox = SandboxSettings(
-        kind="container", image=IMAGE, read=tuple(seen_by_tests()), network="none", engine="podman"
-    )
-    environ = engine_environ()
+    """It is said what it keeps from what is in it."""
+    result = await found(in_container(), tmp_path, "sh", **engine_environ())
 
-    with_it = await found(sandbox, tmp_path, "sh", **environ)
-    without = await found(sandbox, tmp_path, "no-such-agent", **environ)
+    assert result.outcome is CheckOutcome.OK, result.sentence
+    assert "reads, changes and ends nothing outside; it reaches no server" in result.sentence
 
-    assert with_it.outcome is CheckOutcome.OK, with_it.sentence
-    assert "reads, changes and ends nothing outside; it reaches no server" in with_it.sentence
-    assert without.outcome is CheckOutcome.FAILED
-    assert f"neither in the image {IMAGE} of the sandbox" in without.sentence
+
+@pytest.mark.full  # one path is looked for, and another container is made for it
+@requires_containers
+async def test_a_container_without_the_agent_is_told(tmp_path: Path) -> None:
+    """It is said where the agent's program was looked for, too."""
+    result = await found(in_container(), tmp_path, "no-such-agent", **engine_environ())
+
+    assert result.outcome is CheckOutcome.FAILED
+    assert f"neither in the image {IMAGE} of the sandbox" in result.sentence
 
 
 @requires_containers

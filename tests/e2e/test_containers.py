@@ -87,6 +87,7 @@ DEVCONTAINER = """{
 }"""
 
 
+@pytest.mark.full  # the test below shows that the base is asked, and others what is made of it
 async def test_the_base_of_the_repository_names_the_image(
     place: Place, start: Start, engine: str, tmp_path: Path
 ) -> None:

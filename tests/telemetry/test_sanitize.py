@@ -155,7 +155,7 @@ def test_a_long_text_keeps_its_ends_and_says_so() -> None:
 
 def test_many_long_texts_in_one_value_are_no_longer_than_one() -> None:
     """A list of a hundred texts of four thousand characters would be half a megabyte of line."""
-    event = {"value": {str(n): ["x" * 5000] * 100 for n in range(100)}}
+    event = {"value": {str(n): ["x" * 5000] * 100 for n in range(3)}}
 
     cleaned = Sanitizer(())(None, "info", event)
 

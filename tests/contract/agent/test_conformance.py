@@ -10,6 +10,7 @@ from sortie.agents import ADAPTERS
 from sortie.testing.agent import CHECKS
 from tests.contract.agent.kinds import FOLDERS, require_kept
 
+EXAMPLES = frozenset({"shell", "toy"})
 SHORT = ("start.", "turn.", "end.")
 """What tells whether the kit can hold an example of the pages; the rest of it with --full only."""
 
@@ -17,7 +18,7 @@ EVERYTHING = [
     pytest.param(
         kind,
         check,
-        marks=pytest.mark.full if kind == "shell" and not check.startswith(SHORT) else (),
+        marks=pytest.mark.full if kind in EXAMPLES and not check.startswith(SHORT) else (),
     )
     for kind in FOLDERS
     for check in CHECKS

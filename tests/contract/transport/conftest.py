@@ -123,17 +123,21 @@ def _starts_programs(module: ModuleType) -> bool:
 
 
 def _spared(module: ModuleType) -> frozenset[str]:
-    """Return the ways that tell nothing new of what a module tests."""
+    """Return the ways that tell nothing new of what a module tests.
+
+    Walls of hosts have tests of their own, of which one is of each way in ``test_lifetimes``. Git's
+    large files and submodules are git's work on any host, as ``test_repository`` shows of the rest.
+    """
     name = _name_of(module)
     if name == "test_lifetimes":
         return frozenset({"ssh-reattach-container"})
     if name in _ENDING:
-        reattach = {"ssh-reattach", "ssh-reattach-bubblewrap"}
-        return _CONTAINED | reattach | {PODS, _SANDBOX, _IN_CONTAINERS}
+        return _WALLED | _CONTAINED | {"ssh-reattach", PODS, _SANDBOX, _IN_CONTAINERS}
     if name in _PROCESSES:
-        reattach = {"ssh-reattach", "ssh-reattach-bubblewrap"}
-        return _ALIKE | _CONTAINED | reattach | {PODS, _SANDBOX, _IN_CONTAINERS}
-    return _ALIKE | _OWN_INIT | _REATTACH | _WALLED | {BUBBLEWRAP, PODS, _SANDBOX}
+        away = _WALLED | _CONTAINED
+        return _ALIKE | away | {PODS, _SANDBOX, "ssh-reattach", _IN_CONTAINERS}
+    spared = _ALIKE | _OWN_INIT | _REATTACH | _WALLED | {BUBBLEWRAP, PODS, _SANDBOX}
+    return spared | {"ssh"} if name == "test_repository_parts" else spared
 
 
 @pytest.fixture

@@ -15,11 +15,9 @@ from tests.e2e.trackers.worlds import VARIABLE, WORLDS, TrackerWorld
 Environ = dict[str, Any]
 
 
-PARAMS = [
-    pytest.param(name, marks=pytest.mark.full if name.endswith("-labels") else ())
-    for name in WORLDS
-]
-"""What a variant adds is tried by a test of its own, too."""
+OFTEN = frozenset({"github", "jira"})
+PARAMS = [pytest.param(name, marks=() if name in OFTEN else pytest.mark.full) for name in WORLDS]
+"""A daemon asks all trackers alike, and ``tests/contract/test_tracker.py`` tries each of them."""
 
 
 @pytest.fixture(params=PARAMS)
