@@ -14,6 +14,12 @@ from sortie.config.settings import Isolation, Settings
 from sortie.daemon.doctor.host_sandbox import host_sandbox_checks
 from sortie.model.checks import CheckOutcome, CheckResult
 from sortie.transports.remote.transport import ShellTransport
+from tests.transports.containers import (
+    IMAGE,
+    engine_environ,
+    requires_containers,
+    seen_by_tests,
+)
 from tests.transports.endings import requires_namespaces
 from tests.transports.sandboxes import requires_bubblewrap
 from tests.transports.ssh.pipes import Logins
@@ -90,3 +96,31 @@ async def test_a_host_that_has_none_is_told(tmp_path: Path, port: int) -> None:
 
     assert result.outcome is CheckOutcome.FAILED
     assert "needs a PID namespace" in result.sentence
+
+
+@requires_containers
+async def test_a_container_holds(
+    tmp_path: Path, port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is entered as bubblewrap is, on the host."""
+    for name, value in engine_environ().items():
+        monkeypatch.setenv(name, value)
+
+    result = await found(
+        tmp_path, port, kind="container", image=IMAGE, network="none", read=seen_by_tests()
+    )
+
+    assert result.outcome is CheckOutcome.OK, result.sentence
+    assert result.sentence == (
+        "a program in a container reads, changes and ends nothing outside; it reaches no server of"
+        " this machine"
+    )
+
+
+@requires_containers
+async def test_an_engine_that_a_host_has_not_is_told(tmp_path: Path, port: int) -> None:
+    """With what can be done."""
+    result = await found(tmp_path, port, kind="container", image=IMAGE, engine="no-such-engine")
+
+    assert result.outcome is CheckOutcome.FAILED
+    assert "has no no-such-engine" in result.sentence

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -18,6 +19,13 @@ from tests.e2e.forged import (
 from tests.e2e.place import PROMPT, Place
 from tests.e2e.remote import PROGRAM, SIMULATOR, Fleet, explained
 from tests.forges.service import PATH, TOKEN
+from tests.transports.containers import (
+    IMAGE,
+    engine_environ,
+    know_engine,
+    requires_containers,
+    seen_by_tests,
+)
 from tests.transports.endings import requires_namespaces
 from tests.transports.sandboxes import requires_bubblewrap
 from tests.transports.ssh.sshd import requires_sshd
@@ -84,6 +92,37 @@ async def test_without_a_wall_on_any_host_the_issue_is_held(
     assert "no-such-wall" in str(told)
     assert fleet.agents() == []
     assert not (host.home / "workspaces" / "A" / "agent").exists()
+
+
+@requires_containers
+@pytest.mark.parametrize(
+    "worker", [{}, pytest.param({"ssh_reattach": True}, id="reattach", marks=pytest.mark.full)]
+)
+async def test_a_run_has_a_container_of_its_host(
+    place: Place, start: Start, fleet: Fleet, worker: dict[str, object]
+) -> None:
+    """The history has the digest of its image there, and nothing of it is left."""
+    (host,) = fleet.add("one", has_program=False)
+    know_engine(host)
+    program = host.home / "bin" / PROGRAM
+    seen = [*seen_by_tests(), str(program)]
+    wanted = blocks(fleet, place, kind="container", image=IMAGE, read=seen)
+    wanted["agent"] = {"command": str(program), "max_turns": 1}
+    fleet.write_workflow(worker=worker, **wanted)  # type: ignore[arg-type]
+    place.add_issue("A")
+
+    async with start("--exit-when-idle") as daemon:
+        began = await daemon.line("container.started", issue="A")
+        await daemon.line("run.finished", issue="A", status="succeeded")
+        assert await daemon.exit_code() == 0
+    (row,) = await place.history()
+    asked = ["podman", "container", "inspect", began["container"]]
+    known = subprocess.run(asked, env=engine_environ(), capture_output=True, check=False)
+
+    assert (row["image"], row["image_digest"]) == (IMAGE, f"sha256:{began['digest']}")
+    assert (host.home / "seen-A").read_text().startswith("canary\n")
+    assert "No such file" in (host.home / "seen-A").read_text()
+    assert known.returncode != 0
 
 
 @pytest.mark.full

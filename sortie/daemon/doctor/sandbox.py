@@ -168,4 +168,5 @@ def sandbox_result(settings: Settings, said: set[str]) -> CheckResult:
         network = "whether it reaches servers was not tried, as there is no bash inside"
     else:
         network = "it reaches no server of this machine"
-    return passed(f"a program in {sandbox.kind} reads, changes and ends nothing outside; {network}")
+    wall = "a container" if sandbox.kind == "container" else sandbox.kind
+    return passed(f"a program in {wall} reads, changes and ends nothing outside; {network}")

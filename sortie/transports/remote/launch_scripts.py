@@ -113,7 +113,7 @@ def given_to_launch(launch: RemoteLaunch) -> dict[str, str]:
         "nonce": launch.nonce,
         # What is in a container is looked for in there.
         "program": "" if launch.inline or contained else command.argv[0],
-        "cwd": "/" if contained else command.cwd,
+        "cwd": command.cwd,
         "stdin": str(len(launch.stdin)) if launch.stdin else "",
         "piped": "yes" if command.stdin is Stdin.PIPE else "",
         "marker": str(launch.marker),
