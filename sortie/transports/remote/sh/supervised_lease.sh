@@ -50,7 +50,8 @@ conclude() {
   # Nobody has come for a long time, and who comes now does not wait for anything.
   [ ! -e "$D/lapsed" ] || limit=5
   L=1 quiet=0 sizes= heard=0
-  until [ -e "$D/end1" ] && [ -e "$D/end2" ]; do
+  # Who keeps a stream may be about to write its end, which whoever sends it has to find.
+  until [ -s "$D/end1" ] && [ -s "$D/end2" ]; do
     line
     case $? in
       0) heard=0 ;;
@@ -64,7 +65,7 @@ conclude() {
     for n in 1 2; do read -r total <"$D/total$n" && now="$now $total"; done
     [ "$now" = "$sizes" ] || { sizes=$now; quiet=0; }
     for n in 1 2; do
-      [ "$quiet" -lt 2 ] || [ -e "$D/end$n" ] || [ -s "$D/need$n" ] || cut_stream "$n"
+      [ "$quiet" -lt 2 ] || [ -s "$D/end$n" ] || [ -s "$D/need$n" ] || cut_stream "$n"
     done
   done
   : >"$D/over"
