@@ -42,7 +42,7 @@ socket($door, PF_INET, SOCK_STREAM, 0)
 my $child = fork;
 defined $child or die "no way to the proxy: $!\\n";
 POSIX::_exit(0) if $child;
-POSIX::setsid();
+POSIX::setsid(); chdir '/';
 open STDIN, '<', '/dev/null'; open STDOUT, '>', '/dev/null'; open STDERR, '>', '/dev/null';
 $SIG{CHLD} = 'IGNORE';
 sub now { my @found = stat $path; "@found[0, 1, 10]" }
