@@ -31,6 +31,13 @@ def cgroups(pids: Sequence[int], since: float) -> Iterator[str]:
                     yield f"a cgroup: {group}"
 
 
+def mounts(root: Path) -> Iterator[str]:
+    """Yield what is mounted here from or below a directory, or keeps a namespace there."""
+    for line in Path("/proc/self/mountinfo").read_text().splitlines():
+        if str(root) in line:
+            yield f"a mount: {line}"
+
+
 def processes_about(root: Path) -> Iterator[str]:
     """Yield who lives and knows a directory: by an argument, a variable, an open file, or a mount
     of its namespace. What this process has started itself does not count."""

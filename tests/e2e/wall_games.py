@@ -25,7 +25,7 @@ from tests.e2e.crash_verdicts import Life, Played, processes, run_ids, troubles
 from tests.e2e.daemon import Daemon, run_command
 from tests.e2e.place import PATIENCE, Place
 from tests.e2e.remote_walls import MINUTES, host, pods
-from tests.e2e.traces import cgroups, processes_about, temporary_files
+from tests.e2e.traces import cgroups, mounts, processes_about, temporary_files
 from tests.e2e.walls import Struck, Wall, bubblewrap, container
 from tests.e2e.witnessing import let_witness, witnessed
 from tests.ports import free_port
@@ -123,6 +123,7 @@ class WallGame:
         pids = [daemon.process.pid for daemon in self.daemons]
         yield from temporary_files(self._temporary)
         yield from cgroups(pids, since)
+        yield from mounts(self.place.root)
         yield from processes_about(self.place.root)
 
     def _issue(self, number: int) -> str:
