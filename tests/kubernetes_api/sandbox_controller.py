@@ -129,11 +129,19 @@ class SandboxController:
         return self.objects.get("pods", namespace, name)
 
     def _propagate(self, namespace: str, sandbox: Json, pod: Json) -> None:
-        """Give a pod the labels of the template that it does not have."""
-        labels = (sandbox["spec"]["podTemplate"].get("metadata") or {}).get("labels") or {}
-        lacks = {k: v for k, v in labels.items() if pod["metadata"]["labels"].get(k) != v}
-        if lacks:
-            patch = {"metadata": {"labels": lacks}}
+        """Give a pod the labels and annotations of the template, and take those that it lost."""
+        changes: Json = {"labels": {}, "annotations": {}}
+        for key, noted in (("labels", _LABELS), ("annotations", _ANNOTATIONS)):
+            wanted = (sandbox["spec"]["podTemplate"].get("metadata") or {}).get(key) or {}
+            has = pod["metadata"].get(key) or {}
+            names = ",".join(sorted(wanted))
+            before = (pod["metadata"].get("annotations") or {}).get(noted, "")
+            changes[key] |= {k: v for k, v in wanted.items() if has.get(k) != v}
+            changes[key] |= {k: None for k in before.split(",") if k in has and k not in wanted}
+            if before != names:
+                changes["annotations"][noted] = names
+        if changes["labels"] or changes["annotations"]:
+            patch = {"metadata": changes}
             self.objects.merge("pods", namespace, pod["metadata"]["name"], patch)
 
     def _delete(self, namespace: str, pod: Json | None) -> None:

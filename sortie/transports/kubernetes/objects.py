@@ -104,6 +104,22 @@ class ApiObjects:
                 return None
             raise self.error(attempt, f"{exc} ({exc.status})") from exc
 
+    async def change_pod(self, name: str, changes: Mapping[str, Any]) -> Json | None:
+        """Change metadata of a pod, and of the Sandbox that would make it anew; return the pod as
+        it is then, None where there is none."""
+        pod = await self.change_metadata(PODS, name, changes)
+        owner = None if pod is None else sandbox_of(pod)
+        if owner is not None:
+            sandbox = owner["name"]
+            attempt = f"label Sandbox {sandbox}"
+            body = {"metadata": changes, "spec": {"podTemplate": {"metadata": changes}}}
+            try:
+                await self._request(attempt, "PATCH", SANDBOXES, sandbox, body=body)
+            except ApiRefusal as exc:
+                if not exc.is_missing:
+                    raise self.error(attempt, f"{exc} ({exc.status})") from exc
+        return pod
+
     async def delete(
         self, kind: str, name: str, uid: str | None = None, version: str | None = None
     ) -> bool:

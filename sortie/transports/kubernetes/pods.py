@@ -98,7 +98,7 @@ class PodKeeper:
                     name = pod["metadata"]["name"]
                     await self._own_claim(key, pod)
                     if make and label(pod, RESCUED):
-                        await self._objects.change_metadata(PODS, name, _NOT_KEPT)
+                        await self._objects.change_pod(name, _NOT_KEPT)
                     await self._start.wait(name, pod)
                     return self._found(await self._objects.get(PODS, name) or pod, origin)
                 if sandbox is not None:
@@ -197,7 +197,7 @@ class PodKeeper:
 
     async def note_run(self, name: str, run: str) -> None:
         """Label a pod with the run that it works for."""
-        if await self._objects.change_metadata(PODS, name, {"labels": {RUN: run}}) is None:
+        if await self._objects.change_pod(name, {"labels": {RUN: run}}) is None:
             raise HostGone(f"pod {name} was deleted (on host {self._objects.host})")
 
     async def keep_volume(self, key: str) -> None:
@@ -208,7 +208,7 @@ class PodKeeper:
         if self._pods.volume.kind != "claim":
             pod = await self._pod_of(key)
             if pod is not None:
-                await self._objects.change_metadata(PODS, pod["metadata"]["name"], changes)
+                await self._objects.change_pod(pod["metadata"]["name"], changes)
             return
         claim = await self._claim_of(key)
         if claim is not None:

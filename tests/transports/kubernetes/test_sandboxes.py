@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -75,7 +76,12 @@ async def test_a_workspace_has_a_sandbox_until_it_is_removed(
     labels = dict(pod["metadata"]["labels"])
     assert labels.pop(NAME_HASH)
     assert labels.pop("sortie.dev/run") == "run-1"
-    assert labels == sandbox["metadata"]["labels"]
+    assert labels == {
+        key: value
+        for key, value in sandbox["metadata"]["labels"].items()
+        if key != "sortie.dev/run"
+    }
+    assert sandbox["metadata"]["labels"]["sortie.dev/run"] == "run-1"
     assert pod["metadata"]["annotations"]["sortie.dev/workspace"] == "T-1"
     assert pod["metadata"]["name"] == sandbox["metadata"]["name"]
     assert removed
@@ -91,8 +97,11 @@ async def test_a_sandbox_of_an_earlier_life_is_deleted_and_the_volume_stays(
             path = await prepared(first, root)
             old = only(api, "pods")
             controller.away = True
-            with trio.move_on_after(2):
-                await first.pod("T-2", make=True)
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(partial(first.pod, "T-2", make=True))
+                while len(api.objects.items("sandboxes", "agents")) < 2:
+                    await trio.sleep(0.05)
+                nursery.cancel_scope.cancel()
     assert len(api.objects.items("sandboxes", "agents")) == 2
     async with pods_of(api, tmp_path, root, sandboxes="auto") as second:
         with trio.fail_after(LIMIT):
@@ -118,7 +127,7 @@ async def test_a_pod_that_is_deleted_comes_back_and_its_run_is_interrupted(
         path = await prepared(transport, root)
         old = only(api, "pods")["metadata"]
         command = in_workspace(path, "sh", "-c", f"echo here; {FOREVER}")
-        with pytest.raises(HostError, match=f"pod {old['name']} was deleted"):
+        with pytest.raises(HostError, match=f"pod {old['name']} (was deleted|has ended)"):
             async with transport.process(command) as process:
                 async for _ in process.output():
                     _delete_pod(api, old["name"])
@@ -126,8 +135,12 @@ async def test_a_pod_that_is_deleted_comes_back_and_its_run_is_interrupted(
         work = await transport.files.read_file(path, "work", 10)
         new = only(api, "pods")["metadata"]
 
+        ended = await transport.keeper.end_runs(frozenset({"run-1"}))
+
     assert work == b"mine"
     assert (new["name"], new["uid"] != old["uid"]) == (old["name"], True)
+    assert new["labels"]["sortie.dev/run"] == "run-1"
+    assert (ended, api.objects.items("sandboxes", "agents")) == (1, [])
 
 
 async def test_what_a_person_suspends_runs_again_with_the_next_run(
@@ -149,15 +162,26 @@ async def test_what_a_person_suspends_runs_again_with_the_next_run(
 
 
 async def test_a_sandbox_that_a_person_deletes_takes_no_work_with_it(
-    api: Api, transport: KubernetesTransport, root: Path
+    api: Api, controller: SandboxController, transport: KubernetesTransport, root: Path
 ) -> None:
-    """The volume is none of its own; the pod that goes with it is not used any more."""
+    """The volume is none of its own; the pod is not used any more, also where the cluster has not
+    deleted it yet."""
+
+    async def come_back() -> None:
+        while not api.objects.items("sandboxes", "agents"):
+            await trio.sleep(0.05)
+        controller.away = False
+
     with trio.fail_after(LIMIT):
         path = await prepared(transport, root)
         old = only(api, "pods")["metadata"]
+        controller.away = True
         api.objects.remove("sandboxes", "agents", old["name"])
         transport.forget("T-1")
-        work = await transport.files.read_file(path, "work", 10)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(come_back)
+            work = await transport.files.read_file(path, "work", 10)
+            nursery.cancel_scope.cancel()
         new = only(api, "pods")["metadata"]
 
     assert work == b"mine"
@@ -220,19 +244,20 @@ async def test_a_controller_that_does_not_run_is_told(
 ) -> None:
     """When the time is over; a Sandbox counts for max_pods before it has its pod."""
     controller.away = True
-    given: Json = {"sandboxes": "always", "start_timeout_ms": 1000, "max_pods": 1}
-    async with pods_of(api, tmp_path, root, **given) as transport:
+    given: Json = {"sandboxes": "always", "token": "life", "max_pods": 1}
+    async with pods_of(api, tmp_path, root, start_timeout_ms=5000, **given) as transport:
         error = await refusal(transport, root)
         with trio.fail_after(LIMIT), pytest.raises(HostError, match="allows no more"):
             await transport.pod("T-2", make=True)
-        controller.away = False
+    before = only(api, "sandboxes")["metadata"]["uid"]
+    controller.away = False
+    async with pods_of(api, tmp_path, root, **given) as transport:
         with trio.fail_after(LIMIT):
-            while not api.objects.items("pods", "agents"):
-                await trio.sleep(0.05)
             assert await transport.pod("T-1", make=True) is not None
 
-    assert "its Sandbox has no pod after 1 s: its controller has told nothing" in str(error)
+    assert "its Sandbox has no pod after 5 s: its controller has told nothing" in str(error)
     assert "look whether the controller of agent-sandbox runs" in str(error)
+    assert only(api, "sandboxes")["metadata"]["uid"] == before
 
 
 async def test_pods_are_made_directly_where_that_is_set(
@@ -313,6 +338,12 @@ async def test_rescued_work_is_kept(
             transport.forget("T-1")
             await transport.keeper.keep_volume("T-1")
             kept = kinds(api)
+            if kind == "emptyDir":
+                await _rescued_label(api, there=True)
+                assert await transport.pod("T-1", make=True) is not None
+                await _rescued_label(api, there=False)
+                transport.forget("T-1")
+                await transport.keeper.keep_volume("T-1")
             async with open_kept_volumes(place, pods, str(root)) as volumes:
                 async with volumes.opened("T-1") as (inside, directory):
                     work = await inside.files.read_file(f"{directory}/T-1", "work", 10)
@@ -321,6 +352,18 @@ async def test_rescued_work_is_kept(
 
     assert kept == ([CLAIMS] if kind == "claim" else ["pods", "sandboxes"])
     assert (work, forgotten) == (b"mine", 1)
+
+
+async def _rescued_label(api: Api, *, there: bool) -> None:
+    """Wait until a pod and its template have the label of rescued work, or not."""
+    found = {not there}
+    while found != {there}:
+        await trio.sleep(0.05)
+        template = only(api, "sandboxes")["spec"]["podTemplate"]
+        found = {
+            "sortie.dev/rescued" in one["metadata"]["labels"]
+            for one in (only(api, "pods"), template)
+        }
 
 
 def _delete_pod(api: Api | RealApi, name: str) -> None:
