@@ -161,6 +161,24 @@ class ApiObjects:
             f" ({node}) is there, and delete the pod by force where it is not",
         )
 
+    async def end_pods(self, pods: list[Json]) -> int:
+        """End pods at the same time; return how many. Raises HostError for the first that stays,
+        when the others have gone."""
+        errors: list[HostError] = []
+
+        async def end(pod: Json) -> None:
+            try:
+                await self.end_pod(pod)
+            except HostError as exc:
+                errors.append(exc)
+
+        async with trio.open_nursery() as nursery:
+            for pod in pods:
+                nursery.start_soon(end, pod)
+        if errors:
+            raise errors[0]
+        return len(pods)
+
     async def next_change(self, kind: str, name: str, version: str) -> Json | None:
         """Wait until an object changes; return how it is then, None where that is not known."""
         attempt = f"watch {_SINGULAR[kind]} {name}"

@@ -164,7 +164,7 @@ class PodKeeper:
             if not self._is_ours(sandbox):
                 await self._sandboxes.delete(sandbox)
         found = await self._list()
-        count = await self._end_all([pod for pod in found if not self._is_ours(pod)])
+        count = await self._objects.end_pods([pod for pod in found if not self._is_ours(pod)])
         if self._pods.volume.kind == "claim":
             labels = {INSTANCE: self._pods.instance, WARM: None}
             for claim in await self._objects.listed(CLAIMS, labels):
@@ -175,25 +175,7 @@ class PodKeeper:
     async def end_runs(self, run_ids: frozenset[str]) -> int:
         """End the pods that work for some runs; return how many."""
         found = await self._list()
-        return await self._end_all([pod for pod in found if label(pod, RUN) in run_ids])
-
-    async def _end_all(self, pods: list[Json]) -> int:
-        """End pods at the same time; return how many. Raises HostError for the first that stays,
-        when the others have gone."""
-        errors: list[HostError] = []
-
-        async def end(pod: Json) -> None:
-            try:
-                await self._objects.end_pod(pod)
-            except HostError as exc:
-                errors.append(exc)
-
-        async with trio.open_nursery() as nursery:
-            for pod in pods:
-                nursery.start_soon(end, pod)
-        if errors:
-            raise errors[0]
-        return len(pods)
+        return await self._objects.end_pods([pod for pod in found if label(pod, RUN) in run_ids])
 
     async def note_run(self, name: str, run: str) -> None:
         """Label a pod with the run that it works for."""
