@@ -61,6 +61,11 @@ COMMANDS: Mapping[str, Sequence[str]] = {
         "sortie history --rule docs",
         "sortie history --limit 500 --format json | jq 'map(.credits) | add'",
     ),
+    "export": (
+        "sortie.cli.export",
+        "sortie export > runs.jsonl",
+        "sortie export --issue DEMO-1 | jq -r .diff",
+    ),
     "diff": (
         "sortie.cli.diff",
         "sortie diff DEMO-1",
@@ -71,6 +76,12 @@ COMMANDS: Mapping[str, Sequence[str]] = {
         "sortie rescue list",
         "sortie rescue show DEMO-1",
         "sortie rescue restore DEMO-1 --into ../elsewhere",
+    ),
+    "store": (
+        "sortie.cli.store",
+        "sortie store copy --to server",
+        "sortie store copy --to file --workflow team/WORKFLOW.md",
+        "sortie store purge DEMO-1",
     ),
     "logs": (
         "sortie.cli.logs",

@@ -9,7 +9,7 @@ import math
 import re
 import sqlite3
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from functools import cache
 from importlib.resources import files
@@ -106,6 +106,22 @@ class Database(ABC):
     def forgettable_transaction(self) -> AbstractContextManager[None]:
         """Write everything inside, or nothing; a crash of the machine may undo it, as long as
         nothing was written durably after it."""
+
+    @abstractmethod
+    def every_row(self, table: str, order: str) -> Iterator[Row]:
+        """Yield all rows of a table, by some columns; both are names of the program's own."""
+
+    @abstractmethod
+    def insert_rows(self, table: str, rows: Iterable[Row]) -> None:
+        """Add rows to a table, whose columns each of them has by their names."""
+
+    @abstractmethod
+    def clear(self, table: str) -> None:
+        """Delete all rows of a table."""
+
+    @abstractmethod
+    def count(self, table: str) -> int:
+        """Return how many rows a table has."""
 
     @abstractmethod
     def explained(self, attempt: str) -> AbstractContextManager[None]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from typing import TypeVar
@@ -38,6 +38,9 @@ _DIFFERENCES = (
     (re.compile(r"\bWHERE delivery_pending\b"), "WHERE delivery_pending <> 0"),
 )
 """What is written otherwise for PostgreSQL than in ``queries.sql``."""
+
+_NUMBERED = {"runs": "seq", "comments_due": "rowid"}
+"""Tables with a column that numbers their rows."""
 
 _IDENTITY = """
 SELECT (SELECT system_identifier FROM pg_control_system()) AS server,
@@ -162,6 +165,34 @@ class PostgresDatabase(Database):
         with self.connection.begun():
             self.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             yield
+
+    def every_row(self, table: str, order: str) -> Iterator[Row]:
+        """Yield all rows of a table, by some columns."""
+        with self.connection.begun(), self.connection.live().cursor(name="every_row") as cursor:
+            for row in cursor.execute(f"SELECT * FROM {table} ORDER BY {order}".encode()):
+                yield {name: restored(value) for name, value in row.items()}
+
+    def insert_rows(self, table: str, rows: Iterable[Row]) -> None:
+        """Add rows to a table; its numbers go on behind them."""
+        cursor = self.connection.live().cursor()
+        for row in rows:
+            names = ", ".join(row)
+            places = ", ".join(f"%({name})s" for name in row)
+            bound = {name: storable(value) for name, value in row.items()}
+            insert = f"INSERT INTO {table} ({names}) VALUES ({places})"
+            cursor.execute(insert.encode(), bound)
+        if (column := _NUMBERED.get(table)) is not None:
+            sequence = f"pg_get_serial_sequence('{table}', '{column}')"
+            newest = f"(SELECT max({column}) FROM {table})"
+            self.execute(f"SELECT setval({sequence}, {newest}) WHERE {newest} IS NOT NULL")
+
+    def clear(self, table: str) -> None:
+        """Delete all rows of a table."""
+        self.execute(f"DELETE FROM {table}")
+
+    def count(self, table: str) -> int:
+        """Return how many rows a table has."""
+        return int(self.execute(f"SELECT count(*) AS rows FROM {table}")[0]["rows"])
 
     @property
     def doubt(self) -> int | None:

@@ -402,6 +402,32 @@ DELETE FROM runs WHERE seq IN (
   ORDER BY started_at, seq LIMIT :limit
 );
 
+-- What is known of one issue, for who wants all of it forgotten; asked by a person.
+
+-- name: ids_of_issue
+SELECT issue_id FROM runs WHERE identifier = :issue OR issue_id = :issue
+UNION SELECT issue_id FROM workspaces WHERE identifier = :issue OR issue_id = :issue
+UNION SELECT issue_id FROM sightings WHERE issue_id = :issue;
+
+-- name: runs_of_issue
+SELECT run_id, finished_at FROM runs WHERE issue_id = :issue_id ORDER BY seq;
+
+-- name: workspaces_of_issue
+SELECT host, path FROM workspaces WHERE issue_id = :issue_id ORDER BY host, path;
+
+-- name: delete_comments_of_issue
+DELETE FROM comments_due
+WHERE run_id IN (SELECT run_id FROM runs WHERE issue_id = :issue_id);
+
+-- name: delete_runs_of_issue
+DELETE FROM runs WHERE issue_id = :issue_id;
+
+-- name: delete_workspaces_of_issue
+DELETE FROM workspaces WHERE issue_id = :issue_id;
+
+-- name: delete_sighting
+DELETE FROM sightings WHERE issue_id = :issue_id;
+
 -- name: totals
 SELECT runs, turns, credits, tokens, cost_usd, estimated_usd, seconds FROM totals;
 

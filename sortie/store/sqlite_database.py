@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
@@ -113,6 +113,27 @@ class SqliteDatabase(Database):
         finally:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
+
+    def every_row(self, table: str, order: str) -> Iterator[Row]:
+        """Yield all rows of a table, by some columns."""
+        yield from self._connection.execute(f"SELECT * FROM {table} ORDER BY {order}")
+
+    def insert_rows(self, table: str, rows: Iterable[Row]) -> None:
+        """Add rows to a table."""
+        for row in rows:
+            names = ", ".join(row)
+            bound = {name: _storable(value) for name, value in row.items()}
+            places = ", ".join(f":{name}" for name in row)
+            self._connection.execute(f"INSERT INTO {table} ({names}) VALUES ({places})", bound)
+
+    def clear(self, table: str) -> None:
+        """Delete all rows of a table."""
+        self._connection.execute(f"DELETE FROM {table}")
+
+    def count(self, table: str) -> int:
+        """Return how many rows a table has."""
+        (row,) = self._connection.execute(f"SELECT count(*) AS rows FROM {table}")
+        return int(row["rows"])
 
     @contextmanager
     def rolled_back(self) -> Iterator[None]:

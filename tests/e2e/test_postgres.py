@@ -244,6 +244,46 @@ async def test_the_doctor_looks_at_the_server(
     assert found["nobody"]["rights"][0] == "skipped"
 
 
+async def test_rows_move_to_a_server_and_back(
+    place: Place, start: Start, server: PostgresServer
+) -> None:
+    """A daemon goes on there with what it has recorded; while one runs nothing is moved."""
+    schema = server.schema()
+    copy = ("store", "copy", "--format", "json", "--to")
+    place.add_issue("A")
+    async with start() as daemon:
+        await daemon.line("issue.moved", issue="A", lifecycle="handoff")
+    not_named = await place.sortie(*copy, "server")
+    use(place, schema)
+    there = await place.sortie(*copy, "server", SORTIE_STORE_URL=server.url)
+    again = await place.sortie(*copy, "server", SORTIE_STORE_URL=server.url)
+    place.add_issue("B")
+    async with start(SORTIE_STORE_URL=server.url) as daemon:
+        await daemon.line("issue.moved", issue="B", lifecycle="handoff")
+        meanwhile = [
+            await place.sortie(*command, SORTIE_STORE_URL=server.url)
+            for command in ((*copy, "file"), ("store", "purge", "A"))
+        ]
+    (place.root / ".sortie.db").unlink()
+    back = await place.sortie(*copy, "file", SORTIE_STORE_URL=server.url)
+    purged = await place.sortie("store", "purge", "A", SORTIE_STORE_URL=server.url)
+    exported = await place.sortie("export", SORTIE_STORE_URL=server.url)
+    place.write_workflow()
+    rows = await place.history()
+
+    assert (not_named.code, there.code, again.code, back.code, purged.code) == (1, 0, 1, 0, 0)
+    assert "store.url is not set" in not_named.err
+    assert json.loads(there.out)["rows"]["runs"] == 1
+    assert "it has rows already" in again.err
+    for ran in meanwhile:
+        assert ran.code == 1
+        assert "stop the daemon first" in ran.err
+    assert [row["issue"] for row in rows] == ["A", "B"]
+    lines = [json.loads(line) for line in exported.out.splitlines()]
+    assert [(line["type"], line.get("issue")) for line in lines] == [("run", "B"), ("day", None)]
+    assert len(list((place.root / ".sortie.db.transcripts").glob("*.gz"))) == 1
+
+
 async def _checks(place: Place, url: str) -> dict[str, tuple[str, str]]:
     ran = await place.sortie("doctor", "--format", "json", SORTIE_STORE_URL=url)
     assert PASSWORD not in ran.out + ran.err
