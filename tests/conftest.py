@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import ssl
@@ -27,11 +28,17 @@ MOST = 4
 hypothesis.settings.register_profile(
     "untimed", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
-hypothesis.settings.load_profile("untimed")
+hypothesis.settings.register_profile(
+    "short", hypothesis.settings.get_profile("untimed"), max_examples=50
+)
 
 
-def pytest_configure() -> None:
-    """Heed SIGINT, which a shell has its background jobs ignore, and they their children."""
+def pytest_configure(config: pytest.Config) -> None:
+    """Heed SIGINT, which a shell has its background jobs ignore, and they their children.
+
+    Without ``--full`` properties are held by half as many examples.
+    """
+    hypothesis.settings.load_profile("untimed" if config.getoption("--full") else "short")
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -59,6 +66,17 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add ``--full``."""
     parser.addoption("--full", action="store_true", help="run the slow tests too")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Search no garbage while tests are collected, which are many objects that all stay."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
