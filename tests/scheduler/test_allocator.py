@@ -218,7 +218,7 @@ class Sharing(RuleBasedStateMachine):
         assert sum(most.values()) <= self.total
 
 
-Sharing.TestCase.settings = settings(max_examples=150, stateful_step_count=60, deadline=None)
+Sharing.TestCase.settings = settings(max_examples=75, stateful_step_count=60, deadline=None)
 TestSharing = Sharing.TestCase
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import trio
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -109,7 +109,6 @@ async def move_all(tracker: FileTracker, fresh: FileTracker) -> None:
         assert moved.state != issue.state
 
 
-@settings(max_examples=100)
 @given(
     st.lists(
         st.tuples(st.lists(EDITS, max_size=4), st.sampled_from(["list", "move", *IDS])), max_size=8

@@ -293,7 +293,7 @@ JSON = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=150)
 @given(JSON)
 def test_no_document_is_too_strange(document: object) -> None:
     """Whatever is sent in its place, a description is a text without control characters."""
@@ -345,7 +345,7 @@ def test_what_is_written_is_sound_and_means_the_same_again(markdown: str) -> Non
         assert edition.read_text(edition.write_text(once)) == once
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=100)
 @example("- #")
 @given(st.text(st.sampled_from("ab *_-+^~{}[]|!#>`\\\n.1h?"), max_size=40))
 def test_any_markdown_can_be_written(markdown: str) -> None:
