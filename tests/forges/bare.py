@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from tests.workspaces.remotes import ENV, WHO, git
@@ -19,10 +21,20 @@ class BareRepository:
         self._behind: dict[tuple[str, str], int] = {}
 
     def heads(self) -> dict[str, str]:
-        """Return the commits of all branches."""
-        told = git(self.path, "for-each-ref", "--format=%(refname) %(objectname)", "refs/heads")
-        lines = (line.rpartition(" ") for line in told.splitlines())
-        return {name.removeprefix("refs/heads/"): commit for name, _, commit in lines}
+        """Return the commits of all branches.
+
+        They are read from git's files, as a forge looks at them with each request. Nothing packs
+        them here.
+        """
+        root = f"{self.path}/refs/heads/"
+        found = {}
+        for directory, _, names in os.walk(root):
+            for name in names:
+                path = os.path.join(directory, name)
+                if not name.endswith(".lock"):
+                    with suppress(FileNotFoundError), open(path) as file:  # deleted meanwhile
+                        found[path.removeprefix(root)] = file.read().strip()
+        return found
 
     def has(self, commit: str) -> bool:
         """Tell whether there is such a commit."""
