@@ -14,9 +14,12 @@ import pytest
 from tests.transports.remote.links import Host
 
 
-@pytest.fixture(params=["dash", "bash"])
+@pytest.fixture(params=["dash", pytest.param("bash", marks=pytest.mark.full)])
 def host(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Host]:
-    """Give a host for each kind of shell, on which nothing may be left."""
+    """Give a host for each kind of shell, on which nothing may be left.
+
+    The scripts are the same for both; games of cuts are played with both each time.
+    """
     found = shutil.which(request.param)
     if found is None:
         pytest.skip(f"no {request.param}")

@@ -100,6 +100,7 @@ async def play(host: Host, seed: int) -> int:
     return times
 
 
+@pytest.mark.parametrize("host", ["dash", "bash"], indirect=True)
 @pytest.mark.parametrize("seed", range(CUTS))
 async def test_no_byte_is_lost_or_comes_twice_wherever_links_are_cut(host: Host, seed: int) -> None:
     """In both directions, with any number of links, and nothing is left at the end."""
