@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import psutil
 import pytest
 import trio
 
@@ -37,6 +38,14 @@ def noted(host: Host, name: str) -> int:
     """Return the pid of who works for the only supervisor of a host."""
     (place,) = host.directory.glob("sortie-run.*")
     return int((place / name).read_text().split()[0])
+
+
+def has_ended(pid: int) -> bool:
+    """Tell whether a process has ended, though its parent may not know it yet."""
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
 
 
 async def come(condition: Callable[[], object]) -> None:
@@ -305,7 +314,10 @@ async def test_another_link_brings_what_nobody_sends_any_more(host: Host, who: s
     async with trio.open_nursery() as nursery:
         await program.start(nursery)
         await come(lambda: noted_files(host) & {"want1"} and noted_files(host) & {"want2"})
-        os.kill(noted(host, who), signal.SIGKILL)
+        await come(lambda: any(one.read_text() for one in host.directory.glob(f"*/{who}")))
+        killed = noted(host, who)
+        os.kill(killed, signal.SIGKILL)
+        await come(lambda: has_ended(killed))
         assert program.link is not None
         await program.link.write(program.supervision.send(b"x\n") + b"\n")
         await come(lambda: program.link is not None and "over" in program.link.messages)
