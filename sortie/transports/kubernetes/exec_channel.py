@@ -85,7 +85,7 @@ class ExecChannel(Channel):
         """End the program's stdin after what was written."""
         if not self._stdin_ended:
             self._stdin_ended = True
-            self._stop_beating()
+            self.stop_beating()
             self._put(bytes([_CLOSE, _STDIN]), None)
 
     def finish(self) -> None:
@@ -100,13 +100,18 @@ class ExecChannel(Channel):
         self._beat = (seconds, trio.CancelScope())
         trio.lowlevel.spawn_system_task(self._beat_on)
 
+    def stop_beating(self) -> None:
+        """Write no more lines by itself."""
+        if self._beat is not None:
+            self._beat[1].cancel()
+
     def kill(self) -> None:
         """Nothing can be killed over this channel; the end of its stdin has to do."""
 
     def abort(self) -> None:
         """Close the channel at once and drop what is still to come."""
         self._aborted = True
-        self._stop_beating()
+        self.stop_beating()
         if self._scope is not None:
             self._scope.cancel()
         self._end()
@@ -221,10 +226,6 @@ class ExecChannel(Channel):
                 await trio.sleep(seconds)
                 self.write(b"\n")
 
-    def _stop_beating(self) -> None:
-        if self._beat is not None:
-            self._beat[1].cancel()
-
     def _queue(self, data: bytes, done: trio.Event | None) -> bool:
         if self._stdin_ended or self.closed.is_set():
             return False
@@ -262,7 +263,7 @@ class ExecChannel(Channel):
         for item in self.parser.close():
             self._append(item)
         self._fail(self._loss("it was closed"))
-        self._stop_beating()
+        self.stop_beating()
         self._opened.set()
         super()._end()
         while self._out:

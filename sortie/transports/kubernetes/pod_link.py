@@ -23,6 +23,8 @@ class PodLink(ShellLink):
     ``why_gone`` says why the pod is no more, "" where it is there or that cannot be told.
     """
 
+    lends_shells = True
+
     def __init__(
         self,
         cluster: Cluster,

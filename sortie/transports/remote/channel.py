@@ -90,6 +90,10 @@ class Channel(ABC):
         """Write ``first``, and then a line every so many seconds."""
 
     @abstractmethod
+    def stop_beating(self) -> None:
+        """Write no more lines by itself."""
+
+    @abstractmethod
     def kill(self) -> None:
         """Ask for the death of a program that does not watch its stdin, where the link can."""
 

@@ -36,6 +36,8 @@ _FIRST_MARK, _MARKS = 41 * 10**17, 10**17
 _OPEN_PLACE = 'exec "$@"'
 _OPEN_PIPE = 'command -p rm -rf -- "${0%/*}"; exec "$@"'
 """What follows where a program has opened its stdin."""
+ON_STDIN = b"exec 3<&0"
+"""Begins a launch whose script and lease come on one stdin."""
 _VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 # bash makes these read-only: setting one would end the script.
 _BASH_READ_ONLY = frozenset({"UID", "EUID", "PPID", "SHELLOPTS", "BASHOPTS", "BASH_VERSINFO"})
@@ -133,6 +135,7 @@ def launch_script(launch: RemoteLaunch) -> bytes:
     given = given_to_launch(launch)
     become = _become_inline(launch) if launch.inline else _become(launch)
     return block(
+        ON_STDIN,
         *assignments(given),
         b"unset search" if "search" not in given else b"",
         assignment("ELF", "\x7fELF"),

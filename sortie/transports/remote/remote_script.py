@@ -7,7 +7,7 @@ import trio
 from sortie.model import HostError, HostTrouble, TransportError
 from sortie.model.texts import end_of
 from sortie.transports.remote.channel import Channel
-from sortie.transports.remote.protocol import HERE
+from sortie.transports.remote.protocol import HERE, ScriptOutput
 
 REPLY_LIMIT = 64 * 1024
 """Bytes that stand before a message at most, where the caller gives no other limit."""
@@ -33,7 +33,7 @@ class RemoteScript:
         self.is_over = False
         self.is_idle = False
         self._host = host
-        self._nonce = nonce
+        self.nonce = nonce
         self._noise = b""
         self._floods = False
 
@@ -98,7 +98,7 @@ class RemoteScript:
 
         A login may repeat what it is given: what follows the nonce could show the script's secrets.
         """
-        return self._noise.partition(self._nonce.encode())[0]
+        return self._noise.partition(self.nonce.encode())[0]
 
     def silence(self, status: str = "") -> TransportError:
         """Return the error for an answer that did not come, or ended with that status."""
@@ -122,3 +122,31 @@ class RemoteScript:
 
     def _add_noise(self, chunk: bytes) -> None:
         self._noise += chunk[: _NOISE_KEPT - len(self._noise)]
+
+
+class LentShell:
+    """A shell that answers questions and runs ``script`` instead, until it is taken back."""
+
+    def __init__(self, shell: RemoteScript, script: RemoteScript) -> None:
+        self.shell = shell
+        self.script = script
+        self._is_back = False
+
+    def dismiss(self, word: bytes) -> None:
+        """Write the last word to the script, after which its shell says its end."""
+        self.shell.channel.stop_beating()
+        self.shell.channel.parser = ScriptOutput(self.shell.nonce)
+        self.shell.channel.write(word)
+
+    async def await_back(self) -> None:
+        """Wait until its end was said."""
+        while (found := await self.shell.next()) is not None:
+            if found[1].startswith("end "):
+                self.shell.is_idle = self.shell.channel.is_empty
+                self._is_back = True
+                return
+
+    def close(self) -> None:
+        """End the shell, unless it is back."""
+        if not self._is_back:
+            self.shell.channel.abort()

@@ -76,8 +76,16 @@ def shell_script(nonce: str) -> bytes:
 def question_script(body: Iterable[bytes]) -> bytes:
     """Return what such a shell is asked: some lines that say yes or no."""
     told = b'trap \'printf "\\001%s end %s\\n" "$nonce" $?\' EXIT'
+    lines = b"\n".join([told, *body])
     # The one before has ended, and is a zombie until it is waited for.
-    return b"wait $!\n(\n%s\n) </dev/null &\n" % b"\n".join([told, *body])
+    return b"wait $!\n(\n%s\n) </dev/null 9>&- &\n" % lines
+
+
+def lent_script(script: bytes) -> bytes:
+    """Return what such a shell is told to run a script, which has the shell's streams until it says
+    its end. Where the script fails, the shell ends instead: it may have lost output."""
+    told = b"{ printf '\\001%s end 0\\n' \"$nonce\"; } || exit"
+    return b"wait $!\n(\n%s\n%s) && %s\n" % (text("lent"), script, told)
 
 
 def standing_question(nonce: str, body: Iterable[bytes]) -> bytes:

@@ -19,8 +19,14 @@ from sortie.transports.remote.channel import Channel
 from sortie.transports.remote.launch import HOST_REASON_LIMIT, silent_shell
 from sortie.transports.remote.login_limit import CROWDED
 from sortie.transports.remote.protocol import ScriptOutput
-from sortie.transports.remote.remote_script import REPLY_LIMIT, RemoteScript
-from sortie.transports.remote.scripts import LEAVE, SHELL, question_script, shell_script
+from sortie.transports.remote.remote_script import REPLY_LIMIT, LentShell, RemoteScript
+from sortie.transports.remote.scripts import (
+    LEAVE,
+    SHELL,
+    lent_script,
+    question_script,
+    shell_script,
+)
 from sortie.transports.remote.shell_link import ShellLink
 
 ANSWER_BOUND = 60.0
@@ -76,6 +82,7 @@ class Shell:
         self._handshake = handshake
         self._notice = notice
         self._noticed = False
+        self.lends = link.lends_shells
 
     @asynccontextmanager
     async def running(
@@ -133,6 +140,38 @@ class Shell:
                 logins.fail(error)
                 raise error
             return script
+
+    async def lend(self, attempt: str, nonce: str, text: bytes, parser: ScriptOutput) -> LentShell:
+        """Run a script in an idle shell, or in a new one; return when it has begun, or has ended
+        without beginning. Raises HostError where it does not begin in time."""
+        shell = await self._idle_shell()
+        if shell is None:
+            own = self._new_nonce()
+            shell = await self.begin(attempt, own, shell_script(own))
+        lent = LentShell(shell, RemoteScript(self.host, attempt, shell.channel, nonce))
+        shell.is_idle = False
+        waited = False
+        try:
+            shell.channel.parser = parser
+            shell.channel.write(lent_script(text))
+            with trio.move_on_after(self._handshake):
+                await lent.script.begin()
+                waited = True
+        finally:
+            if not waited:
+                lent.close()
+        if not waited:
+            raise silent_shell(self.host, self._handshake)
+        return lent
+
+    async def take_back(self, lent: LentShell) -> None:
+        """Keep a shell that was dismissed for the next question, where it is back soon."""
+        try:
+            with trio.move_on_after(_CHANNEL_BOUND):
+                await lent.await_back()
+        finally:
+            if lent.shell.is_idle:
+                await self._leave(lent.shell)
 
     async def ask(self, question: Question) -> ShellAnswer:
         """Have a question answered, and return what it says yes to.

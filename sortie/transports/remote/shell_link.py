@@ -22,6 +22,10 @@ class ShellLink(ABC):
     ``generation`` grows where what was found out about the place may no longer hold.
     """
 
+    lends_shells = False
+    """Whether a shell that was kept for questions is as good as a new one for a program: nothing is
+    read at a login there that may change."""
+
     def __init__(self, host: str) -> None:
         self.host = host
         self.login_limit = LoginLimit(host)

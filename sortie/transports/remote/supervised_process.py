@@ -23,7 +23,7 @@ from sortie.transports.remote.forced_end import FINISH_BOUND, still_there
 from sortie.transports.remote.launch import Bounds, HostGone, lapsed, nonsense
 from sortie.transports.remote.process import LAST_MESSAGES, SIGNALLED, RemoteProgram
 from sortie.transports.remote.protocol import GO, HERE
-from sortie.transports.remote.remote_script import RemoteScript
+from sortie.transports.remote.remote_script import LentShell, RemoteScript
 from sortie.transports.remote.shell import Question, Shell
 from sortie.transports.remote.supervised_stdin import SupervisedStdin
 from sortie.transports.remote.supervision import DONE, END, Supervision
@@ -53,10 +53,12 @@ class SupervisedProcess(RemoteProgram):
         hurry: trio.Event,
         stack: AsyncExitStack,
         links: Links,
+        lent: LentShell | None = None,
     ) -> None:
         super().__init__(shell, supervision.launch, script, hurry, stack)
         self._supervision = supervision
         self._links = links
+        self._lent = lent
         self._beat = Bounds().beat
         self._lost: TransportError | None = None
         self._lost_at: float | None = None
@@ -74,7 +76,8 @@ class SupervisedProcess(RemoteProgram):
         if not self._script.begun:
             raise self._no_start()
         self._beat = bounds.beat
-        self._channel.write(self._supervision.starting())
+        if self._lent is None:
+            self._channel.write(self._supervision.starting())
         await self._expect(HERE, bounds.start)
         if self._root is None:
             raise nonsense(self._host)
@@ -116,7 +119,7 @@ class SupervisedProcess(RemoteProgram):
         while True:
             await self._take_all()
             if self._supervision.gone is not None:
-                self._channel.write(DONE)
+                self._say_done()
                 return
             if isinstance(self._channel.lost, HostGone):
                 raise self._channel.lost
@@ -134,6 +137,14 @@ class SupervisedProcess(RemoteProgram):
                 pause = min(2 * pause, _LONGEST_PAUSE)
             with trio.move_on_at(self._lost_at + self._supervision.reattach):
                 await self._attach()
+
+    def _say_done(self) -> None:
+        lent = self._lent
+        if lent is not None and lent.script is self._script:
+            lent.dismiss(DONE)
+        else:
+            self._channel.write(DONE)
+            self._lent = None
 
     async def _attach(self) -> None:
         """Have a shell on a new link attached to the supervisor, where it can be had."""
@@ -276,6 +287,10 @@ class SupervisedProcess(RemoteProgram):
         """See to it that the supervisor goes, once all was heard."""
         if self._supervision.gone is None:
             return
+        if self._lent is not None:
+            await self._shell.take_back(self._lent)
+            if self._lent.shell.is_idle:
+                return
         await self._shell.await_close(self._channel)
         if self._channel.exit_status is None:
             # It may not have heard that it can go. Its own time is over at last.

@@ -39,11 +39,19 @@ class SupervisedPrograms:
         supervision = Supervision(supervised)
         self._under_way.add(supervised.id)
         stack.callback(self._under_way.discard, supervised.id)
-        script = await self._shell.begin(
-            attempt, launch.nonce, supervision.opening(), parser=supervision.parser()
+        parser, lent = supervision.parser(), None
+        if self._shell.lends:
+            opening = supervision.opening(whole=True)
+            lent = await self._shell.lend(attempt, launch.nonce, opening, parser)
+            stack.callback(lent.close)
+            script = lent.script
+        else:
+            opening = supervision.opening()
+            script = await self._shell.begin(attempt, launch.nonce, opening, parser=parser)
+            stack.callback(script.channel.abort)
+        return SupervisedProcess(
+            self._shell, supervision, script, self._hurry, stack, self._links, lent
         )
-        stack.callback(script.channel.abort)
-        return SupervisedProcess(self._shell, supervision, script, self._hurry, stack, self._links)
 
     async def end(self, run_ids: Collection[RunId]) -> None:
         """End what kept the streams of runs that are over, whoever began it, and remove its files.

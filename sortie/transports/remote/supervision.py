@@ -108,9 +108,10 @@ class Supervision:
         """Seconds for which it lives without a link."""
         return self._supervised.reattach
 
-    def opening(self) -> bytes:
-        """Return what begins the supervisor, for the first shell on the host."""
-        return opening_script(self._supervised)
+    def opening(self, *, whole: bool = False) -> bytes:
+        """Return what begins the supervisor, for the first shell on the host; with the supervisor's
+        script where it is ``whole``."""
+        return opening_script(self._supervised, whole=whole)
 
     def starting(self) -> bytes:
         """Return what that shell is told once it has said HERE: the supervisor's script."""

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from sortie.transports import Stdin
 from sortie.transports.remote.launch_scripts import (
+    ON_STDIN,
     RemoteLaunch,
     become_lines,
     given_to_launch,
@@ -28,6 +29,7 @@ from sortie.transports.remote.scripts import (
 KEPT = 8 << 20
 """Bytes of each stream that a host keeps for a link that is down; then the program waits."""
 
+_FIND_SETSID = b'given=$found\nfind_program setsid "$PATH"\nsetsid=$found found=$given'
 _LIVING = ("stat_of", "lives", "child_of")
 
 
@@ -48,10 +50,22 @@ class SupervisedLaunch(Struct, frozen=True, kw_only=True):
         return hashlib.sha256(f"place {self.launch.nonce}".encode()).hexdigest()[:32]
 
 
-def opening_script(supervised: SupervisedLaunch) -> bytes:
-    """Return the script that begins a supervisor, and is its first attachment."""
+def opening_script(supervised: SupervisedLaunch, *, whole: bool = False) -> bytes:
+    """Return the script that begins a supervisor, and is its first attachment.
+
+    The script of the supervisor is in it where it is ``whole``, and else comes behind it.
+    """
     nonce = supervised.launch.nonce
-    return _attachment(supervised, nonce, 1, (0, 0), "start_supervisor")
+    supervisor = b"supervisor() { exec setsid /bin/sh <&3 3<&-; }"
+    if whole:
+        # Nobody can have written the nonce into an argument.
+        script = supervisor_script(supervised, apart=True)
+        supervisor = b"supervisor() {\nexec setsid /bin/sh <<'%s'\n%s%s\n}" % (
+            nonce.encode(),
+            script,
+            nonce.encode(),
+        )
+    return _attachment(supervised, nonce, 1, (0, 0), supervisor, text("start_supervisor"))
 
 
 def attaching_script(
@@ -59,11 +73,15 @@ def attaching_script(
 ) -> bytes:
     """Return the script of a further attachment: how many bytes of stdout and of stderr are known,
     and a number that is larger than all before."""
-    return _attachment(supervised, nonce, number, positions, "resume")
+    return _attachment(supervised, nonce, number, positions, text("resume"))
 
 
 def _attachment(
-    supervised: SupervisedLaunch, nonce: str, number: int, positions: tuple[int, int], first: str
+    supervised: SupervisedLaunch,
+    nonce: str,
+    number: int,
+    positions: tuple[int, int],
+    *lines: bytes,
 ) -> bytes:
     given = {
         "nonce": nonce,
@@ -72,11 +90,14 @@ def _attachment(
         "at1": str(positions[0]),
         "at2": str(positions[1]),
     }
-    return block(*assignments(given), *texts(*_LIVING, "place", "attach", first))
+    return block(*assignments(given), *texts(*_LIVING, "place", "attach"), *lines)
 
 
-def supervisor_script(supervised: SupervisedLaunch) -> bytes:
-    """Return the script that becomes the supervisor, and the parent of the program."""
+def supervisor_script(supervised: SupervisedLaunch, *, apart: bool = False) -> bytes:
+    """Return the script that becomes the supervisor, and the parent of the program.
+
+    It comes on the link itself, or ``apart`` from it, which is fd 3 then.
+    """
     launch = supervised.launch
     piped = launch.command.stdin is Stdin.PIPE
     given = {
@@ -90,7 +111,8 @@ def supervisor_script(supervised: SupervisedLaunch) -> bytes:
     lease = str(max(1, ceil(supervised.reattach)))  # a shell counts in whole numbers
     prelude = assignments({"N": launch.nonce, "id": supervised.id, "R": lease})
     if launch.namespaces is None:
-        watchdog = [*texts(*_LIVING, "clock", "newest", "end_tree", "supervised_lease", "watchdog")]
+        ending = texts("clock", "newest", "end_tree", "left_nobody")
+        watchdog = [*texts(*_LIVING), *ending, *texts("supervised_lease", "watchdog")]
         reading, watched = [], "supervised_watched"
     else:
         watchdog = [
@@ -99,6 +121,7 @@ def supervisor_script(supervised: SupervisedLaunch) -> bytes:
         ]
         reading, watched = texts("await_namespace"), "supervised_namespaced"
     return block(
+        b"" if apart else ON_STDIN,
         *assignments(given),
         b"unset search" if "search" not in given else b"",
         assignment("ELF", "\x7fELF"),
@@ -116,6 +139,7 @@ def _becoming(launch: RemoteLaunch, *, piped: bool) -> bytes:
     """Return what becomes the program, in a process of its own."""
     lines = [text("await_begin")]
     if launch.namespaces is None:
+        lines.insert(0, _FIND_SETSID)  # while others begin
         lines += [b'[ -z "$marker" ] || mark "$marker"']
         lines += [b'exec 5<"$place/in"'] if piped else []
     return b"\n".join(

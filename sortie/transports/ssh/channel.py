@@ -92,6 +92,10 @@ class SshChannel(Channel, asyncssh.SSHClientSession[bytes]):
         """Write ``first``, and then a line every so many seconds, whatever trio is busy with."""
         self._thread.post(self._write_beat, seconds, first)
 
+    def stop_beating(self) -> None:
+        """Write no more lines by itself."""
+        self._thread.post(self._stop_beating)
+
     def kill(self) -> None:
         """Ask the host to kill the command; for one that does not watch its stdin."""
         self._thread.post(self._kill)

@@ -170,6 +170,7 @@ class Logins:
         self.host = "h"
         self.login_limit = LoginLimit("h")
         self.generation = 1
+        self.lends_shells = False
         self.env: Mapping[str, str] = {
             "HOME": str(home),
             "PATH": os.environ["PATH"],

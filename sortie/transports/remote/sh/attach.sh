@@ -6,7 +6,7 @@ attach() {
   trap '' 13
   LC_ALL=C
   export LC_ALL
-  mkdir -- "$place/at.$K" || refuse stale
+  [ "$K" = 1 ] || mkdir -- "$place/at.$K" || refuse stale
   note_process "at.$K/link" $$
   for other in "$place"/at.*; do [ "${other##*.}" -le "$K" ] || refuse stale; done
   for other in "$place"/at.*; do
@@ -23,7 +23,7 @@ attach() {
   say attached "$taken" "${ended:--}"
   say attached >&6
   # What is sent before the daemon has understood this could be taken for what a login prints.
-  IFS=' ' read -r word x <&3 && [ "$word" = armed ] || exit 0
+  IFS=' ' read -r word x <&3 && [ "$word" = armed ] || exit 1
   tell lease "$K armed"
   (exec 3<&- 6>&-; send 1 "$at1") &
   note_process "at.$K/send1" $!
@@ -39,7 +39,12 @@ attach() {
         # Another link brings what nobody sends on this one any more.
         sending || break
         ;;
-      end | done) tell lease "$K $word" ;;
+      end) tell lease "$K end" ;;
+      done)
+        # The watchdog ends who is noted, and this shell may have more to do.
+        : >"$place/at.$K/link"
+        tell lease "$K done"
+        ;;
       ack)
         publish acked1 "$x"
         wake need1 room1
@@ -56,7 +61,8 @@ attach() {
     [ "$word" != done ] || break
   done
   for one in "$place/at.$K"/send*; do end_noted "$one"; done
-  exit 0
+  [ "$word" = done ]
+  exit
 }
 
 # Ends who is noted in a file, with its group where it leads one, else with its child.

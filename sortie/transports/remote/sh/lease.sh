@@ -14,7 +14,7 @@ exec 4>&2 2>/dev/null
 
 say() { printf '\001%s %s\n' "$N" "$1"; }
 # Tells how it went: 0 is a sign of life, 9 the end.
-line() { timeout -s KILL "$L" /bin/sh -c 'IFS= read -r x || exit 9' <&3 3<&- 4>&- 7>&-; }
+line() { timeout -s KILL "$L" /bin/sh -c 'read x || exit 9' <&3 3<&- 4>&- 7>&-; }
 
 # lease ACTION returns when the lease has ended; it does the action after each sign of life.
 lease() {

@@ -18,8 +18,10 @@ because() { no "${1##*: }"; }
 printf '\001%s here\n' "$nonce"
 # Nobody may take us for somebody who lives in the home.
 cd /
-exec 2>/dev/null
+# What is lent keeps fd 9 as its stderr.
+exec 9>&2 2>/dev/null
 unset CDPATH SORTIE_RUN_ID
+login_locale=${LC_ALL-}
 LC_ALL=C
 export LC_ALL
 trap 'kill -s KILL -- -$$' EXIT

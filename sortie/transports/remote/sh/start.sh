@@ -1,7 +1,6 @@
 # Prepares to become the program. What it says begins with a byte 1 and the nonce.
 #
-# fd 0: this text, then the lease; fd 3: the lease; fd 5: the program's stdin;
-# fd 6 and 7: its stderr and stdout.
+# fd 3: the lease; fd 5: the program's stdin; fd 6 and 7: its stderr and stdout.
 
 say() { printf '\001%s %s\n' "$nonce" "$*"; }
 refuse() { say "$@"; exit 0; }
@@ -19,13 +18,12 @@ apart() {
 # Nothing happens unless Sortie is still there: our end of file may come any time.
 go() { IFS= read -r line <&3 && [ "$line" = go ] || exit 0; }
 
-exec 3<&0 6>&2 7>&1 2>/dev/null
+exec 6>&2 7>&1 2>/dev/null
 unset CDPATH
 stat= boot= pipe=
 IFS= read -r stat </proc/$$/stat
 read -r boot </proc/sys/kernel/random/boot_id
 say here $$ "${boot:--}" "$stat"
-go
 
 if [ -n "$program" ]; then
   find_program "$program" "${search-$PATH}"
@@ -34,6 +32,7 @@ if [ -n "$program" ]; then
   [ -z "$flaw" ] || refuse missing "could not start $found: $flaw"
 fi
 cd -P -- "$cwd" || refuse directory
+go
 
 if [ -n "$stdin" ]; then
   # The file has no name any more when it gets its content.

@@ -62,14 +62,12 @@ feed() {
 mark() { { ulimit -S -w "$1" || ulimit -S -x "$1"; } 2>/dev/null; }
 
 clean_up "${place%.*}" '' "$id"
-umask=$(umask)
-umask 077
 # Until all that others look for is written, the directory has a name that says whose it is.
 made=$place
 place=$made.$$.new
 refuse() { say "$@"; rm -rf -- "$place"; exit 0; }
-mkdir -- "$place" || refuse unkept
-setsid=$(command -v setsid)
+# With the place of the first attachment; nobody else gets into it.
+mkdir -m 700 -- "$place" "$place/at.1" || refuse unkept
 note_process supervisor $$ || refuse unkept
 echo "$id $cookie" >"$place/run" || refuse unkept
 printf '' >"$place/taken" || refuse unkept

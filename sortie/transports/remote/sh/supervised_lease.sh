@@ -11,10 +11,10 @@ exec 2>/dev/null 3<>"$D/lease" 4>/dev/null 7>/dev/null
 note_us() { stat_of $$ && set -- $s && echo "$$ ${20}" >"$D/watchdog"; }
 note_us
 
-# 0 is a sign of life, 7 a stream that has ended, 8 that the program has begun, 9 the end, 10 that all was
-# heard. An attachment that was followed by another is not listened to.
-heed='while IFS=" " read -r k x; do [ "$k" = - ] || [ -e "$0/at.$k" ] || continue; case $x in beat) exit 0 ;; kept) exit 7 ;; armed) exit 8 ;; done) exit 10 ;; *) exit 9 ;; esac; done'
-line() { timeout -s KILL "$L" /bin/sh -c "$heed" "$D" <&3 3<&-; }
+# 0 is a sign of life, 7 a stream that has ended, where that is asked for, 8 that the program has begun, 9
+# the end, 10 that all was heard. An attachment that was followed by another is not listened to.
+heed='while IFS=" " read -r k x; do [ "$k" = - ] || [ -e "$0/at.$k" ] || continue; case $x in beat) exit 0 ;; kept) [ -z "$1" ] || exit 7 ;; armed) exit 8 ;; done) exit 10 ;; *) exit 9 ;; esac; done'
+line() { timeout -s KILL "$L" /bin/sh -c "$heed" "$D" "$1" <&3 3<&-; }
 
 # Tells whether all are there that the program needs.
 all_there() {
@@ -28,7 +28,6 @@ lease() {
   while line; h=$?; do
     case $h in
       0) "$1"; all_there || break ;;
-      7) ;;
       8) L=$R ;;
       *) break ;;
     esac
@@ -52,7 +51,7 @@ conclude() {
   L=1 quiet=0 sizes= heard=0
   # Who keeps a stream may be about to write its end, which whoever sends it has to find.
   until [ -s "$D/end1" ] && [ -s "$D/end2" ]; do
-    line
+    line kept
     case $? in
       0) heard=0 ;;
       8) limit=$R ;;
@@ -74,7 +73,7 @@ conclude() {
   done
   L=$limit
   while line; h=$?; do
-    case $h in 8) L=$R ;; 0 | 7 | 9) ;; *) break ;; esac
+    case $h in 8) L=$R ;; 0 | 9) ;; *) break ;; esac
   done
   remove
 }
