@@ -125,6 +125,8 @@ send() {
     [ "$n" != 1 ] || say_news >&7
     if [ -e "$place/over" ]; then
       if published "end$n" && [ "$value" = "$at" ]; then
+        # The exit may have come since it was looked for.
+        [ "$n" != 1 ] || say_news >&7
         left=
         read -r left <"$place/left"
         [ ! -e "$place/lapsed" ] || say lapsed >&7

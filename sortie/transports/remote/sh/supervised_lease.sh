@@ -35,6 +35,11 @@ lease() {
   case $h in 0 | 9 | 10) ;; *) : >"$D/lapsed" ;; esac
 }
 
+# Tells whether the exit is known, or whoever waits for the program will not tell it soon.
+exit_is_told() {
+  [ -s "$D/exit" ] || [ "$quiet" -ge 2 ] || ! { IFS=' ' read -r p b <"$D/supervisor" && lives "$p" "$b"; }
+}
+
 # What the watchdog says last goes to who is attached, behind the streams.
 said=
 say() {
@@ -50,7 +55,7 @@ conclude() {
   [ ! -e "$D/lapsed" ] || limit=5
   L=1 quiet=0 sizes= heard=0
   # Who keeps a stream may be about to write its end, which whoever sends it has to find.
-  until [ -s "$D/end1" ] && [ -s "$D/end2" ]; do
+  until [ -s "$D/end1" ] && [ -s "$D/end2" ] && exit_is_told; do
     line kept
     case $? in
       0) heard=0 ;;
