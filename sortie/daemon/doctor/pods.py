@@ -31,9 +31,7 @@ POD_RIGHTS = (
 CLAIM_RIGHTS = tuple(
     ("persistentvolumeclaims", verb) for verb in ("create", "get", "list", "patch", "delete")
 )
-SANDBOX_RIGHTS = tuple(
-    (SANDBOXES, verb) for verb in ("create", "get", "list", "watch", "patch", "delete")
-)
+SANDBOX_RIGHTS = tuple((SANDBOXES, verb) for verb in ("create", "list", "watch", "patch", "delete"))
 _GROUPS = {"leases": "coordination.k8s.io", SANDBOXES: SANDBOX_API.partition("/")[0]}
 _REMEDY = (
     "give the daemon's account the Role of deploy/kubernetes/agents/pods.yaml in that namespace"

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import trio
 
-from sortie.daemon.doctor.pods import CLAIM_RIGHTS, POD_RIGHTS
+from sortie.daemon.doctor.pods import CLAIM_RIGHTS, POD_RIGHTS, SANDBOX_RIGHTS
 from sortie.model import RunId
 from sortie.transports import COOKIE, Command
 from sortie.transports.kubernetes.transport import KubernetesTransport
@@ -82,6 +82,29 @@ async def test_the_role_of_the_manifests_is_what_the_daemon_needs(
     assert used - role == set()
     # A WebSocket counts as the one verb for the log, and is held to both.
     assert role - used <= {("pods/exec", "create"), ("pods/exec", "get")}
+
+
+async def test_the_role_of_sandboxes_is_what_the_daemon_needs(
+    api: RealApi, tmp_path: Path, root: Path
+) -> None:
+    """Each right to Sandboxes is used, and besides those of pods no other is needed."""
+    api.have_sandboxes()
+    given: dict[str, Any] = {"sandboxes": "always", "start_timeout_ms": 60_000}
+    async with pods_of(api, tmp_path, root, **given) as transport:
+        with trio.fail_after(LIMIT):
+            workspaces = Workspaces(str(root), transport)
+            path = (await workspaces.prepare("T-1")).path
+            async with transport.process(command(path, "echo here")) as process:
+                said = await everything(process)
+                await process.wait()
+            await workspaces.remove("T-1")
+    asked = list(_asked(api))
+    used = {(one["resource"], one["verb"]) for one in asked if one["code"] < 400}
+
+    assert said[1] == b"here\n"
+    assert [one for one in asked if one["code"] == 403] == []
+    assert {one for one in used if one[0] == "sandboxes"} == {*SANDBOX_RIGHTS}
+    assert used - {*POD_RIGHTS, *CLAIM_RIGHTS, *SANDBOX_RIGHTS} == set()
 
 
 async def test_the_daemon_may_do_nothing_else(api: RealApi) -> None:
