@@ -98,8 +98,7 @@ class Container(Struct, frozen=True, kw_only=True):
 @asynccontextmanager
 async def open_container(engine: ContainerEngine, plan: ContainerPlan) -> AsyncIterator[Container]:
     """Start a container, and remove it in the end; raise TransportError where it does not start."""
-    digest = await engine.image_digest(plan.image)
-    environ = await engine.image_environ(plan.image)
+    image = await engine.image(plan.image)
     life = await run_in_thread(own_life)
     name = f"{PREFIX}{life}-{plan.run_id}-{next(_numbers)}"
     with _fifo(f"{PREFIX}{plan.daemon}-{life}-") as place, ExitStack() as opened:
@@ -110,8 +109,8 @@ async def open_container(engine: ContainerEngine, plan: ContainerPlan) -> AsyncI
             opened.callback(os.close, pidfd)
             entrance = await run_in_thread(partial(_entrance, pid, pidfd))
             check_limits(engine, plan, has_cgroups=bool(entrance.cgroups))
-            environ |= plan.environ
-            yield Container(name=name, entrance=entrance, digest=digest, environ=environ)
+            environ = {**image.environ, **plan.environ}
+            yield Container(name=name, entrance=entrance, digest=image.digest, environ=environ)
         finally:
             with trio.CancelScope(shield=True):
                 await _remove(engine, name, pidfd)

@@ -35,6 +35,14 @@ _NEEDED_BEGINNINGS = ("XDG_", "CONTAINER", "DOCKER_", "REGISTRY_AUTH_FILE", "STO
 _PROXIES = ("http_proxy", "https_proxy", "no_proxy", "all_proxy")
 
 
+class EngineImage(Struct, frozen=True, kw_only=True):
+    """What an engine knows of an image: the ``digest`` by which its registry knows it, or the
+    engine's own where it came from none, and the environment that it gives its programs."""
+
+    digest: str
+    environ: Mapping[str, str]
+
+
 class ContainerEngine(Struct, frozen=True, kw_only=True):
     """An engine by the absolute path of its program. ``environ`` is what it is run with: no secret
     of a tracker.
@@ -104,18 +112,17 @@ class ContainerEngine(Struct, frozen=True, kw_only=True):
         """Tell whether a command ends with success."""
         return (await self._run(arguments, _ANSWER_BOUND))[0] == 0
 
-    async def image_digest(self, image: str) -> str:
-        """Return the digest of an image, which is pulled where this machine has none of its name:
-        the one by which its registry knows it, or the engine's own where it came from none.
+    async def image(self, image: str) -> EngineImage:
+        """Return what is known of an image, which is pulled where this machine has none of its
+        name.
 
         An image of a name that was pulled before is not asked for anew. Raises TransportError.
         """
-        return digest_of(await self._image(image), image).removeprefix("sha256:")
-
-    async def image_environ(self, image: str) -> dict[str, str]:
-        """Return the environment that an image gives its programs."""
-        config = (await self._image(image)).get("Config") or {}
-        return dict(entry.partition("=")[::2] for entry in config.get("Env") or ())
+        found = await self._image(image)
+        variables = (found.get("Config") or {}).get("Env") or ()
+        environ = dict(entry.partition("=")[::2] for entry in variables)
+        digest = digest_of(found, image).removeprefix("sha256:")
+        return EngineImage(digest=digest, environ=environ)
 
     async def _image(self, image: str) -> dict[str, Any]:
         status, said, _ = await self._run(("image", "inspect", image), _ANSWER_BOUND)

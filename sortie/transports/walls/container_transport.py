@@ -204,7 +204,7 @@ class ContainerTransport(SandboxedTransport):
     ) -> AsyncIterator[Container]:
         engine = await self._found()
         async with self._making:
-            await engine.image_digest(image.name)
+            await engine.image(image.name)
         plan = await trio.to_thread.run_sync(self._choice.plan, run_id, workspace, image)
         async with open_container(engine, plan) as container:
             yield container

@@ -32,6 +32,7 @@ from sortie.transports.walls.container import (
     arguments_of,
     check_limits,
 )
+from sortie.transports.walls.container_engine import EngineImage
 from sortie.transports.walls.container_names import PREFIX
 from sortie.transports.walls.host_engine import ContainerHost
 
@@ -61,24 +62,22 @@ class _Keeper(Struct, frozen=True, kw_only=True):
 
 @asynccontextmanager
 async def open_host_container(
-    outside: Transport, host: ContainerHost, plan: ContainerPlan
+    outside: Transport, host: ContainerHost, plan: ContainerPlan, image: EngineImage
 ) -> AsyncIterator[Container]:
     """Start a container of an image that the host has, and remove it in the end. Raises
     TransportError."""
-    digest = await host.engine.image_digest(plan.image)
-    environ = await host.engine.image_environ(plan.image)
     opened = _HostContainer(outside, host, plan)
     async with opened.place() as place, opened.held(place):
         keeper: _Keeper | None = None
         try:
             keeper = await opened.start(place)
             check_limits(host.engine, plan, has_cgroups=keeper.cgroups > 0)
-            words = (host.python, "-IBWignore", f"{place}/container_entry.py")
+            words = (host.python, "-ISWignore", f"{place}/container_entry.py")
             yield Container(
                 name=opened.name,
                 entrance=HostEntrance(words=words, pid=keeper.pid, ticks=keeper.ticks),
-                digest=digest,
-                environ={**environ, **plan.environ},
+                digest=image.digest,
+                environ={**image.environ, **plan.environ},
             )
         finally:
             with trio.move_on_after(_REMOVAL_BOUND, shield=True):
@@ -143,7 +142,7 @@ class _HostContainer:
                 text='"$@" 2>&1 || :',
                 arguments=(
                     self._host.python,
-                    "-IBWignore",
+                    "-ISWignore",
                     f"{place}/container_entry.py",
                     *arguments,
                 ),

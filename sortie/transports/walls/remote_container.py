@@ -70,13 +70,13 @@ class RemoteContainerTransport(ContainerTransport):
     ) -> AsyncIterator[Container]:
         host = await self._found_host()
         async with self._making:
-            await host.engine.image_digest(image.name)
+            known = await host.engine.image(image.name)
         choice = self._choice.at_home(host.home)
         mounted = os.fsdecode(await self._told("cat /proc/self/mountinfo"))
         shown = (*choice.shown(workspace, mounted), *choice.hidden)
         there = await self._there(choice, shown)
         plan = choice.plan_of(run_id, workspace, image, mounted, there)
-        async with open_host_container(self.outside, host, plan) as container:
+        async with open_host_container(self.outside, host, plan, known) as container:
             yield container
 
     async def _there(self, choice: ContainerChoice, paths: tuple[str, ...]) -> Mapping[str, bool]:

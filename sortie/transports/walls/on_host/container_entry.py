@@ -30,13 +30,9 @@ from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
     from sortie.transports.local.fork_server import confinement
-    from sortie.transports.walls import container_limits
-    from sortie.transports.walls.on_host import proxy_lead
 else:
     sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
     import confinement
-    import container_limits
-    import proxy_lead
 
 VARIABLE = "sortie_variable_"
 PASSED_ON = ("SORTIE_RUN_ID", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
@@ -49,6 +45,7 @@ _SIOCSIFFLAGS, _IFF_UP = 0x8914, 1
 _PROXY_PORT = 3128
 _START_BOUND = 30.0
 _LONGEST_LINE = 256
+_CGROUPS = f"{os.path.dirname(os.path.abspath(__file__))}/cgroups"
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -86,10 +83,23 @@ def _await_keeper(pid: int, word: str) -> None:
             ticks = _ticks(pid)
             with open(f"/proc/{pid}/cmdline", "rb") as file:
                 if word.encode() in file.read():
-                    _say(f"{ticks} {len(container_limits.files_of_limits(pid))}")
+                    _say(f"{ticks} {_note_cgroups(pid)}")
                     return
             time.sleep(0.01)
     sys.exit("it ended as soon as it had begun; has its image a sh?")
+
+
+def _note_cgroups(pid: int) -> int:
+    """Write down the files by which a process enters the cgroups of another, for those who do; what
+    finds them takes long to be loaded. Return how many there are."""
+    if TYPE_CHECKING:
+        from sortie.transports.walls import container_limits
+    else:
+        import container_limits
+    found = container_limits.files_of_limits(pid)
+    with open(_CGROUPS, "w", encoding="utf-8", errors="surrogateescape") as file:
+        file.writelines(f"{one}\n" for one in found)
+    return len(found)
 
 
 def _keeper(pid: str, ticks: str) -> int:
@@ -117,7 +127,8 @@ def _namespaces(pid: int) -> int:
 def _join(keeper: int, pid: int, proxy: str) -> None:
     """Enter the container, but for its files and, where there is a proxy, its network."""
     left_out = _NEWNS | (_NEWNET if proxy else 0)
-    cgroups = [os.fsencode(file) for file in container_limits.files_of_limits(pid)]
+    with open(_CGROUPS, "rb") as file:
+        cgroups = file.read().splitlines()
     confinement.enter(keeper, _namespaces(pid) & ~left_out, cgroups)
 
 
@@ -141,6 +152,10 @@ def _make(keeper: int, pid: int, cwd: str, path: str, program: str, proxy: str) 
     _end_with(watchdog)  # entering a user namespace has undone it
     door = None
     if proxy:
+        if TYPE_CHECKING:
+            from sortie.transports.walls.on_host import proxy_lead
+        else:
+            import proxy_lead
         _checked(_libc.unshare(_NEWNET))
         door = proxy_lead.listen(_PROXY_PORT)
         fcntl.ioctl(door, _SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", _IFF_UP))
