@@ -27,6 +27,10 @@ class PostgresProxy:
         """Break the connection in the next COMMIT, before or after the server has made it."""
         self._losing = (passed_on, then_away)
 
+    def heal(self) -> None:
+        """Lose nothing any more."""
+        self.is_away, self._losing = False, None
+
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Listen until cancelled."""
         (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
