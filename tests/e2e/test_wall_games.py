@@ -16,7 +16,8 @@ from tests.transports.ssh.sshd import requires_sshd
 
 MARKS = {
     "bubblewrap": [requires_bubblewrap],
-    "container": [requires_containers],
+    # Others kill containers and their daemons too; here it takes twenty seconds of processor time.
+    "container": [requires_containers, pytest.mark.full],
     "host": [requires_sshd],
     "pods": [],
 }
