@@ -19,6 +19,9 @@ from tests.kubernetes_api.objects import Json, Objects, Refused, now
 START = 0.02  # seconds until a pod runs, and until it has gone
 
 WORKSPACE = "sortie.dev/workspace"
+POD = "SORTIE_TEST_POD"
+"""The variable by which a process is known to a pod, whatever tree it has left: names of pods are
+alike in all tests, which run beside each other."""
 _IP = "10.1.0.1"
 """The address of every pod; nobody uses it."""
 
@@ -53,8 +56,8 @@ class Kubelet:
     mounts: set[str] = field(default_factory=set)
     roots: dict[str, list[psutil.Process]] = field(default_factory=dict)
     scopes: dict[str, set[trio.CancelScope]] = field(default_factory=dict)
-    hostnames: dict[str, str] = field(default_factory=dict)
-    """The HOSTNAME of pods that have run, which tells what has left the tree of its start."""
+    ran: set[str] = field(default_factory=set)
+    """The uids of pods that have run."""
     volumes: dict[str, list[str]] = field(default_factory=dict)
     """The directories that only one pod works in."""
 
@@ -149,18 +152,20 @@ class Kubelet:
             for one in tree:
                 with suppress(psutil.NoSuchProcess, ProcessLookupError):
                     one.kill()
-        hostname, volumes = self.hostnames.pop(uid, None), self.volumes.pop(uid, [])
-        while hostname is not None and (left := _left_of(hostname, volumes)):
+        volumes = self.volumes.pop(uid, [])
+        while uid in self.ran and (left := _left_of(uid, volumes)):
             for one in left:
                 with suppress(psutil.NoSuchProcess, ProcessLookupError):
                     one.kill()
             await trio.sleep(0.01)
+        self.ran.discard(uid)
         for scope in self.scopes.pop(uid, set()):
             scope.cancel()
         await trio.lowlevel.checkpoint()
 
     def _environ(self, pod: Json) -> dict[str, str]:
-        env = {"PATH": self.path, "HOSTNAME": pod["metadata"]["name"], "HOME": "/"}
+        about = pod["metadata"]
+        env = {"PATH": self.path, "HOSTNAME": about["name"], "HOME": "/", POD: about["uid"]}
         env |= self.variables
         namespace = pod["metadata"]["namespace"]
         for one in pod["spec"]["containers"][0].get("env", ()):
@@ -193,21 +198,21 @@ class Kubelet:
         if phase == "Running":
             status["conditions"].append({"type": "Ready", "status": "True"})
             status |= {"podIP": _IP, "podIPs": [{"ip": _IP}]}
-            self.hostnames[pod["metadata"]["uid"]] = pod["metadata"]["name"]
+            self.ran.add(pod["metadata"]["uid"])
         if container is not None:
             status["containerStatuses"] = [_container_status(pod, container)]
         pod["status"] = status
         self.objects.change("pods", pod["metadata"]["namespace"], pod)
 
 
-def _left_of(hostname: str, volumes: list[str]) -> list[psutil.Process]:
-    """Return the processes that live and have a pod's HOSTNAME, or work in its volume: a program
-    that was started in a pod is not given its HOSTNAME."""
+def _left_of(uid: str, volumes: list[str]) -> list[psutil.Process]:
+    """Return the processes that live and have a pod's uid, or work in its volume: a program that
+    was started in a pod is not given the variables of its shell."""
     found = []
     for process in psutil.process_iter():
         with suppress(psutil.Error, OSError):
             works_in = f"{process.cwd()}/"
-            if process.environ().get("HOSTNAME") == hostname or any(
+            if process.environ().get(POD) == uid or any(
                 works_in.startswith(f"{volume}/") for volume in volumes
             ):
                 found.append(process)
