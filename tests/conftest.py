@@ -16,6 +16,7 @@ import pytest
 from _pytest.terminal import TerminalReporter
 
 from sortie.workflow import loader
+from tests.properties import set_full
 from tests.skipped import FULL, lines_about
 
 if TYPE_CHECKING:
@@ -38,7 +39,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
     Without ``--full`` properties are held by half as many examples.
     """
-    hypothesis.settings.load_profile("untimed" if config.getoption("--full") else "short")
+    full = config.getoption("--full")
+    set_full(full)
+    hypothesis.settings.load_profile("untimed" if full else "short")
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -21,6 +21,7 @@ from sortie.scheduler.allocator import (
     limits,
 )
 from sortie.scheduler.grants import SlotGrant, SlotUse
+from tests.properties import examples
 
 TOTALS = st.integers(0, 12)
 CLAIMS = st.builds(
@@ -218,7 +219,9 @@ class Sharing(RuleBasedStateMachine):
         assert sum(most.values()) <= self.total
 
 
-Sharing.TestCase.settings = settings(max_examples=75, stateful_step_count=60, deadline=None)
+Sharing.TestCase.settings = settings(
+    max_examples=examples(75, 150), stateful_step_count=60, deadline=None
+)
 TestSharing = Sharing.TestCase
 
 

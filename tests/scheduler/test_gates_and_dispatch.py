@@ -29,6 +29,7 @@ from sortie.scheduler.gates import FITNESS, ROOM, closed
 from sortie.scheduler.host_gate import free_host
 from sortie.scheduler.identifiers import RunIds
 from sortie.scheduler.state import SchedulerState
+from tests.properties import examples
 from tests.scheduler.derivation import assert_derived
 
 NOW = 100.0
@@ -161,7 +162,7 @@ def is_open(explanation: Explanation) -> bool:
     return all(verdict.reason is None for verdict in explanation.gates)
 
 
-@settings(max_examples=100, derandomize=True)
+@settings(max_examples=examples(100, 250), derandomize=True)
 @given(states())
 def test_what_is_explained_is_what_is_decided(state: SchedulerState) -> None:
     """Of the issues in the queue whose gates are all open the first is chosen by the next dispatch;
@@ -212,7 +213,7 @@ def decided_simply(state: SchedulerState) -> tuple[list[IssueId], dict[IssueId, 
     return chosen, reasons
 
 
-@settings(max_examples=100, derandomize=True)
+@settings(max_examples=examples(100, 300), derandomize=True)
 @given(states(), st.lists(st.sampled_from([None, *TROUBLES]), min_size=2, max_size=2))
 def test_what_is_passed_over_unseen_would_not_have_been_chosen(
     state: SchedulerState, troubles: list[str | None]

@@ -14,6 +14,7 @@ from sortie.http.comments import fitted
 from sortie.trackers.jira import adf, adf_writer, wiki, wiki_writer
 from sortie.trackers.jira.adf_nodes import INLINE
 from sortie.trackers.jira.editions import Cloud, DataCenter
+from tests.properties import examples
 
 Node = dict[str, Any]
 
@@ -261,7 +262,7 @@ def _joined(found: Node) -> Node:
     return {**found, "content": content} if "content" in found else found
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150, 300))
 @example(doc(paragraph("*0 ", text("a", "strong"), " 0*")))
 @example(doc(paragraph("*0", node("hardBreak"), "0*")))
 @given(st.lists(BLOCK, min_size=1, max_size=4).map(_separated))
@@ -345,7 +346,7 @@ def test_what_is_written_is_sound_and_means_the_same_again(markdown: str) -> Non
         assert edition.read_text(edition.write_text(once)) == once
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=examples(100, 200))
 @example("- #")
 @given(st.text(st.sampled_from("ab *_-+^~{}[]|!#>`\\\n.1h?"), max_size=40))
 def test_any_markdown_can_be_written(markdown: str) -> None:
