@@ -11,7 +11,6 @@ import re
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 
-import trio
 from msgspec.structs import replace
 
 from sortie.config.reactions import ReactionsSettings
@@ -71,7 +70,7 @@ def _settings(context: OrchestratorContext) -> ReactionsSettings:
 
 async def look(context: OrchestratorContext, question: do.LookAtPullRequests, tell: Tell) -> None:
     """Look at pull requests and report how they stand."""
-    asked, began = frozenset(question.pull_requests), trio.current_time()
+    asked, began = frozenset(question.pull_requests), context.wall()
     pause, error = 0.0, None
     seen: dict[IssueId, PullRequestState] = {}
     writers: frozenset[str] = frozenset()
@@ -87,7 +86,7 @@ async def look(context: OrchestratorContext, question: do.LookAtPullRequests, te
     except Exception as exc:  # the edge: an adapter may have bugs
         context.publish(facts.AdapterCrashed(where="look", traceback=traceback.format_exc()))
         error = f"the look crashed: {type(exc).__name__}"
-    seconds = trio.current_time() - began
+    seconds = max(0.0, context.wall() - began)
     context.publish(facts.PullRequestsLookedAt(count=len(asked), seconds=seconds, error=error))
     tell(ev.PullRequestsSeen(question.token, asked, seen, writers, error, pause))
 

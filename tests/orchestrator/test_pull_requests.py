@@ -6,15 +6,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import trio
 from msgspec.structs import replace
-from trio.testing import MockClock
 
-from sortie import facts
 from sortie.config.reactions import MergeReaction, MergeRequirements, ReactionsSettings
 from sortie.model import TrackerError, TrackerErrorKind
 from sortie.model.pull_requests import CheckState, HeadCheck, PullRequestState
-from sortie.orchestrator.pull_requests import look, merge
+from sortie.orchestrator.pull_requests import merge
 from sortie.scheduler import Event
 from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev
@@ -139,24 +136,3 @@ async def test_the_forge_waits_itself_where_it_can(schedules: bool) -> None:
 
     assert outcome == (("queued", "") if schedules else ("not_ready", "waited for: test"))
     assert forge.did == [f"update {HEAD}", *([f"schedule {HEAD}"] if schedules else [])]
-
-
-async def test_a_look_takes_as_long_as_it_takes(autojump_clock: MockClock) -> None:
-    """Whatever the time of day does meanwhile."""
-
-    async def answer(_asked: Any, *, afresh: bool) -> dict[str, PullRequestState]:
-        await trio.sleep(2)
-        return {}
-
-    told: list[object] = []
-    context: Any = SimpleNamespace(
-        run_context_for=lambda _host, _rule: SimpleNamespace(
-            remote=SimpleNamespace(forge=SimpleNamespace(look=answer)), redact=lambda text: text
-        ),
-        publish=told.append,
-    )
-    question = do.LookAtPullRequests(1, {issue("a").id: REQUEST})
-
-    await look(context, question, lambda _event: None)
-
-    assert told == [facts.PullRequestsLookedAt(count=1, seconds=2.0, error=None)]
