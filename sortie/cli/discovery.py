@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from shlex import quote
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from sortie.cli.arguments import DEFAULT_WORKFLOW, NoWorkflowFile, Source
 from sortie.cli.format import utc
 from sortie.cli.output import note
-from sortie.config.store import StoreSettings
 from sortie.daemon.endpoint_file import (
     DaemonEndpoint,
     NoEndpointFile,
@@ -21,6 +21,9 @@ from sortie.daemon.endpoint_file import (
 from sortie.daemon.locks import database_lock_path, holder_of
 from sortie.model import SortieError
 from sortie.workflow.database_path import database_path
+
+if TYPE_CHECKING:
+    from sortie.config.store import StoreSettings
 
 
 class NoDaemon(SortieError):

@@ -9,20 +9,21 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from sortie.config.blocks import decode_block
 from sortie.config.context import DecodeContext
 from sortie.config.references import Lookup, resolve
-from sortie.config.report import Report
-from sortie.config.store import StoreSettings
 from sortie.documents import Node, Place
 from sortie.model import Problem
 from sortie.workflow.env_file import read_env_file
 from sortie.workflow.files import FileRefused, read_text
 from sortie.workflow.front_matter import split_workflow
 from sortie.workflow.surroundings import surroundings
+
+if TYPE_CHECKING:
+    from sortie.config.store import StoreSettings
 
 _VARIABLE = "SORTIE_DB_PATH"
 _LINE = re.compile(r"^db_path:.*$", re.MULTILINE)
@@ -62,6 +63,11 @@ def _store(document: Node, context: DecodeContext) -> StoreSettings | None:
     node = document.at(("store",))
     if node is None or not isinstance(node.value, Mapping):
         return None
+    # Most files have no such block, and what decodes one is slow to load.
+    from sortie.config.blocks import decode_block
+    from sortie.config.report import Report
+    from sortie.config.store import StoreSettings
+
     report = Report(document)
     decoded = decode_block(("store",), StoreSettings, context, report)
     store = decoded if isinstance(decoded, StoreSettings) else StoreSettings()

@@ -71,6 +71,8 @@ doctor
 doctor --format json
 stats
 stats --format json
+export
+store --help
 help
 help security
 service install --user --dry-run WORKFLOW.md

@@ -117,7 +117,9 @@ async def test_a_blocked_issue_names_its_blocker(place: Place, start: Start) -> 
 
     async with start() as daemon:
         await daemon.line("turn.started", issue="B")
-        text = await done(place, "explain", "group/A 1 ü")
+        with trio.fail_after(60):  # until a poll has seen where B is now
+            while "B (In Progress)" not in (text := await done(place, "explain", "group/A 1 ü")):
+                await trio.sleep(0.1)
         blocked = await explained(place, "group/A 1 ü")
         unknown = await place.sortie("explain", "nobody")
 

@@ -114,10 +114,10 @@ async def test_a_host_with_a_full_disk_is_rested_and_its_issues_go_elsewhere(
 
 
 HANGING = """#!/bin/sh
-IFS= read -r first; IFS= read -r second; IFS= read -r third
-case $third in program=*) exec cat >/dev/null ;; esac
+IFS= read -r first; IFS= read -r second; IFS= read -r third; IFS= read -r fourth
+case $fourth in program=*) exec cat >/dev/null ;; esac
 pipe=$(mktemp -u) && mkfifo "$pipe" && exec 3<&0
-{ printf '%s\\n' "$first" "$second" "$third"; exec cat <&3; } >"$pipe" &
+{ printf '%s\\n' "$first" "$second" "$third" "$fourth"; exec cat <&3; } >"$pipe" &
 /bin/sh <"$pipe"
 code=$?
 kill $!

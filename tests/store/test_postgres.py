@@ -260,9 +260,7 @@ async def test_two_stores_of_one_schema_are_refused(
     """The second is told who has it, and writes nothing."""
     monkeypatch.setattr("sortie.store.postgres_lock.PATIENCE", 0.2)
 
-    with pytest.raises(
-        StoreError, match=r"is in use by another daemon.*process \\d+ of the server"
-    ):
+    with pytest.raises(StoreError, match=r"is in use by another daemon.*process \d+ of the server"):
         open_postgres(address)
 
     await store.commit([begin("r1")], T0)

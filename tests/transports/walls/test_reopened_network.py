@@ -161,7 +161,7 @@ async def test_what_is_listed_is_reached_again_after_a_lost_link(
                 await trio.sleep(0.05)
 
     assert before == "0 here"
-    assert meanwhile == "52"
+    assert meanwhile in ("52", "56")  # the connection broke off before an answer, or within one
     assert after == "0 here"
 
 
