@@ -54,10 +54,13 @@ def several(place: Place) -> Several:
 
 
 def most_at_once(log: list[Json], workflow: str | None = None) -> int:
-    """Return how many runs there were at the same time, by the log of a daemon's life."""
+    """Return how many runs there were at the same time, by the log of a daemon's life.
+
+    Each workflow logs for itself, so that lines of one may come before earlier ones of another.
+    """
     alive: set[str] = set()
     most = 0
-    for line in log:
+    for line in sorted(log, key=lambda one: str(one["time"])):
         if workflow in (None, line.get("workflow")):
             if line["event"] == "run.started":
                 alive.add(line["run"])

@@ -28,6 +28,7 @@ lease() {
   esac
   exec 3<&-
   # The directory is there where the program did not begin. It goes before the processes are looked
-  # for: what comes to write there later finds nothing to wait at. What waits to write goes on, and what waits to read does not.
-  [ ! -O "$D" ] || [ -L "$D" ] || { dd if="$D/stdin" iflag=nonblock count=0; rm -rf -- "$D"; }
+  # for: what comes to write there later finds nothing to wait at. What waits to write goes on, and
+  # what waits to read does not.
+  [ ! -O "$D" ] || [ -L "$D" ] || { dd if="$D/stdin" iflag=nonblock; rm -rf "$D"; }
 }
