@@ -53,8 +53,12 @@ def several(place: Place) -> Several:
     return Several(place)
 
 
-def most_at_once(log: list[Json], workflow: str | None = None) -> int:
-    """Return how many runs there were at the same time, by the log of a daemon's life.
+def most_at_once(
+    log: list[Json],
+    workflow: str | None = None,
+    events: tuple[str, str] = ("run.started", "run.finished"),
+) -> int:
+    """Return how many runs were between two events at the same time, by the log of a daemon's life.
 
     Each workflow logs for itself, so that lines of one may come before earlier ones of another.
     """
@@ -62,9 +66,9 @@ def most_at_once(log: list[Json], workflow: str | None = None) -> int:
     most = 0
     for line in sorted(log, key=lambda one: str(one["time"])):
         if workflow in (None, line.get("workflow")):
-            if line["event"] == "run.started":
+            if line["event"] == events[0]:
                 alive.add(line["run"])
-            elif line["event"] == "run.finished":
+            elif line["event"] == events[1]:
                 alive.discard(line["run"])
             most = max(most, len(alive))
     return most
