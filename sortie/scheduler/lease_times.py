@@ -1,0 +1,63 @@
+"""When a lease is renewed, given up and taken over; pure.
+
+A lease is held by a daemon, and its end is kept by the database. All times here are seconds of one
+clock each: those of a holder are of its CLOCK_BOOTTIME, and no time of another machine is compared
+with them. ``lease`` is the length of a lease in seconds.
+
+Rule 1: a holder counts from the moment before it sent the renewal, never from the answer. The
+server counted later, so the lease ends for the holder before it ends for the server.
+Rule 2: each step comes before the next one: renewal, end of the workflow's life, end of the
+process, end of the lease.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+KILL_MARGIN = 2.0
+"""Seconds before the end of a lease at which its holder is killed; less for a short lease."""
+
+PREFERENCE = 1.0
+"""Seconds for which a lease that became free is left to the preferred candidate."""
+
+LOOK = 1.0
+"""Seconds between two looks of a standby at the leases."""
+
+Ending = Literal["drained", "moved"]
+"""Why a leader that could go on hands its workflow over."""
+
+
+def renew_at(sent_at: float, lease: float) -> float:
+    """Return when the renewal after that of ``sent_at`` is due."""
+    return sent_at + lease / 3
+
+
+def cancel_at(sent_at: float, lease: float) -> float:
+    """Return when the workflow's life is cancelled, unless a later renewal succeeds before."""
+    return sent_at + lease * 2 / 3
+
+
+def kill_at(sent_at: float, lease: float) -> float:
+    """Return when the watchdog kills the process, unless a later renewal succeeds before."""
+    return sent_at + lease - min(KILL_MARGIN, lease / 6)
+
+
+def valid_until(sent_at: float, lease: float) -> float:
+    """Return until when the holder may act, unless a later renewal succeeds before."""
+    return sent_at + lease
+
+
+def acquire_at(free_at: float, daemon: str, preferred: str | None) -> float:
+    """Return when a daemon may ask for a lease that it has first seen free at ``free_at``."""
+    return free_at if preferred in (None, daemon) else free_at + PREFERENCE
+
+
+def must_hand_over(daemon: str, preferred: str | None, *, draining: bool) -> Ending | None:
+    """Return why a leader starts no further run and hands its workflow over, None where it leads
+    on. ``preferred`` is None where no daemon could take the workflow over.
+
+    The lease is released only once no run of the workflow is under way.
+    """
+    if draining:
+        return "drained"
+    return None if preferred in (None, daemon) else "moved"
