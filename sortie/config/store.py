@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Annotated
 from urllib.parse import unquote, urlsplit
 
@@ -21,14 +21,29 @@ LONGEST_NAME = 63
 """Bytes of a name in PostgreSQL; a longer one is cut, so that two could be the same."""
 
 
+SHORTEST_LEASE_MS, LONGEST_LEASE_MS = 15_000, 3_600_000
+
+_DEFAULTS: Mapping[str, object] = {
+    "schema": "sortie",
+    "shared_schema": "sortie_shared",
+    "lease_ms": 15_000,
+    "weight": 1.0,
+}
+
+
 class StoreSettings(Block):
     """Where what must survive a restart is kept; without ``url`` it is a file.
 
-    ``url`` may hold a password, so no message repeats it.
+    ``url`` may hold a password, so no message repeats it. ``shared_schema`` is that of all daemons
+    of the database; ``lease_ms`` is how long a daemon leads a workflow without being heard of, and
+    ``weight`` how many workflows it is to lead, in proportion to others.
     """
 
     url: Annotated[Secret | None, Lookup.ANYWHERE] = None
     schema_name: Annotated[Line, Field(alias="schema")] = "sortie"
+    shared_schema: Line = "sortie_shared"
+    lease_ms: Annotated[int, Field(ge=SHORTEST_LEASE_MS, le=LONGEST_LEASE_MS)] = 15_000
+    weight: Annotated[float, Lookup.ANYWHERE, Field(gt=0, le=1000)] = 1.0
 
     @property
     def secrets(self) -> frozenset[str]:
@@ -49,10 +64,21 @@ def store_findings(store: StoreSettings) -> Iterator[Finding]:
     url = None if store.url is None else store.url.get_secret_value().strip()
     if url is not None and not url.startswith(_SCHEMES):
         yield Finding(path=("store", "url"), message=f"needs an address of the form {_FORM}")
-    if url is None and store.schema_name != StoreSettings().schema_name:
-        message = "means nothing without store.url, and is ignored"
-        yield Finding(path=("store", "schema"), message=message, severity="warning")
-    name = store.schema_name
-    if len(name.encode()) > LONGEST_NAME or name.startswith("pg_"):
-        message = f"needs a name of at most {LONGEST_NAME} bytes that does not begin with pg_"
-        yield Finding(path=("store", "schema"), message=message)
+    given = {
+        "schema": store.schema_name,
+        "shared_schema": store.shared_schema,
+        "lease_ms": store.lease_ms,
+        "weight": store.weight,
+    }
+    for key, value in given.items():
+        if url is None and value != _DEFAULTS[key]:
+            message = "means nothing without store.url, and is ignored"
+            yield Finding(path=("store", key), message=message, severity="warning")
+    for key in ("schema", "shared_schema"):
+        name = str(given[key])
+        if len(name.encode()) > LONGEST_NAME or name.startswith("pg_"):
+            message = f"needs a name of at most {LONGEST_NAME} bytes that does not begin with pg_"
+            yield Finding(path=("store", key), message=message)
+    if store.schema_name == store.shared_schema:
+        message = "needs another name than store.schema, which is that of this workflow alone"
+        yield Finding(path=("store", "shared_schema"), message=message)

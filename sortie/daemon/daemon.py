@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import trio
 from msgspec.structs import replace
@@ -17,6 +18,7 @@ from sortie.daemon.daemon_view import DaemonView
 from sortie.daemon.day_clock import keep_days
 from sortie.daemon.endpoint_file import EndpointFile, endpoint_of_this_process
 from sortie.daemon.event_log import DaemonEventLog
+from sortie.daemon.hand_over import hand_over_when_asked
 from sortie.daemon.history_limit import prune_history
 from sortie.daemon.known_secrets import KnownSecrets
 from sortie.daemon.last_failures import LastFailures, recorded_failures
@@ -54,6 +56,9 @@ from sortie.trackers import Capability
 from sortie.transports.local import UNMARKED, AgentLimits
 from sortie.workflow.loader import Workflow
 
+if TYPE_CHECKING:
+    from sortie.daemon.candidacy import Candidacy
+
 
 class Daemon:
     """The parts of a running workflow."""
@@ -65,12 +70,14 @@ class Daemon:
         store: Store,
         root_lock: RootLock,
         process: DaemonProcess,
+        candidacy: Candidacy | None = None,
     ) -> None:
         self._options = options
         self._workflow = workflow
         self._store = store
         self._root_lock = root_lock
         self._process = process
+        self._candidacy = candidacy
         self._live_runs = LiveRuns(utc_now)
         self._activity = RecentActivity(utc_now)
         self._transcripts = RunTranscripts(workflow.settings, self._publish)
@@ -240,6 +247,8 @@ class Daemon:
         services.start_soon(
             prune_history, self._store, lambda: reloader.workflow.settings.history.keep_days
         )
+        if self._candidacy is not None:
+            services.start_soon(hand_over_when_asked, self._candidacy, orchestrator, self._publish)
         if self._options.exit_when_idle:
             self._sinks += self._process.work_until_idle(services, orchestrator)
         await orchestrator.run()

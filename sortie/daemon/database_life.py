@@ -23,6 +23,7 @@ from sortie.daemon.locks import Lock, database_lock, database_lock_path
 from sortie.daemon.root_lock import RootLock
 from sortie.facts import OrphansReaped
 from sortie.model import ProcessIdentity, SortieError, StoreError, TransportError
+from sortie.resources.lease import current_lease
 from sortie.resources.process_identity import identity_of
 from sortie.store.database_store import DatabaseStore
 from sortie.store.identity import DatabaseIdentity
@@ -76,8 +77,9 @@ class OpenDatabase(Struct, frozen=True, kw_only=True):
 async def open_database(
     settings: Settings, end_former: Callable[[int], Awaitable[bool]]
 ) -> AsyncIterator[OpenDatabase]:
-    """Lock and open a database, and become its daemon; ``end_former`` ends what a mark names, and
-    tells whether none is left. Raises SortieError where that is not possible."""
+    """Lock and open a database, and become its daemon, which leads the workflow if that has leases;
+    ``end_former`` ends what a mark names, and tells whether none is left. Raises SortieError where
+    that is not possible."""
     with database_lock(settings.db_path) as lock, RootLock(settings.workspace.root) as root_lock:
         try:
             lock.ensure()
@@ -90,7 +92,7 @@ async def open_database(
         if is_file:
             refuse_lost_rows(lock, settings.db_path)
         former = _former_process(lock)
-        async with store_of(settings) as store:
+        async with store_of(settings, current_lease()) as store:
             lock.ensure()  # a new database is only now there to be locked itself
             life = await begin_life(store, lock, settings.db_path if is_file else None)
             # In another mount namespace the same path may be another database's: only once.

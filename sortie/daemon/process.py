@@ -10,8 +10,10 @@ import faulthandler
 import os
 import secrets
 import signal
+import sys
 from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
+from typing import TYPE_CHECKING, NoReturn
 
 import trio
 
@@ -19,10 +21,12 @@ from sortie.config.settings import LoggingSettings
 from sortie.daemon.daemon import Daemon
 from sortie.daemon.database_life import ended_by_mark, open_database
 from sortie.daemon.guards import Guards, expected_failures
+from sortie.daemon.leadership import Leaderships, candidate, leading
 from sortie.daemon.options import RunOptions
 from sortie.daemon.run_contexts import known_secrets
-from sortie.daemon.shutdown import EXIT_FAILURE
+from sortie.daemon.shutdown import EXIT_FAILURE, EXIT_OK
 from sortie.daemon.sole_process import SoleProcess
+from sortie.daemon.standby import stood_by
 from sortie.daemon.stop_deadline import StopDeadline
 from sortie.daemon.workflow_file import load_workflow
 from sortie.facts import DaemonStopped
@@ -30,6 +34,7 @@ from sortie.resources import run_in_thread
 from sortie.resources.clock import PauseClock
 from sortie.resources.descriptors import raise_limit
 from sortie.resources.heap import share_heap
+from sortie.resources.lease import LeaseLost
 from sortie.resources.prctl import forbid_inspection
 from sortie.resources.watchdog import Watchdog
 from sortie.telemetry.log import configure
@@ -41,6 +46,16 @@ from sortie.transports.local import (
     mark_of_database,
 )
 from sortie.workflow.loader import Workflow
+
+if TYPE_CHECKING:
+    from sortie.daemon.candidacy import Candidacy
+
+
+BEGIN_ANEW = -1
+"""What stands for an exit code where the process goes on as a standby, as it leads no more."""
+
+DAEMON_ID = "SORTIE_DAEMON_ID"
+"""The variable with the id that a process keeps when it begins anew."""
 
 
 def run_daemon(options: RunOptions) -> int:
@@ -56,10 +71,13 @@ def run_daemon(options: RunOptions) -> int:
     token = given.get_secret_value() if given is not None else secrets.token_urlsafe(32)
 
     async def live(guards: Guards) -> int:
-        return await _run_locked(options, workflow, token, guards)
+        return await _run_sole(options, workflow, token, guards)
 
     known = known_secrets(settings, options.environ, token)
-    return in_daemon_process(settings.logging, options.colours, known, live)
+    code = in_daemon_process(settings.logging, options.colours, known, live)
+    if code == BEGIN_ANEW:
+        _begin_anew()
+    return code
 
 
 def in_daemon_process(
@@ -99,19 +117,59 @@ def _leave_unclosed() -> None:
     os._exit(EXIT_FAILURE)
 
 
-async def _run_locked(options: RunOptions, workflow: Workflow, token: str, guards: Guards) -> int:
+async def _run_sole(options: RunOptions, workflow: Workflow, token: str, guards: Guards) -> int:
+    """Lead the workflow once that is possible; return the exit code, or BEGIN_ANEW."""
+    log = LogSink(workflow.settings.logging.level)
+    leaderships = Leaderships(os.environ.pop(DAEMON_ID, None))
+    code = BEGIN_ANEW
+    try:
+        with expected_failures():
+            async with candidate(workflow.settings, leaderships) as candidacy:
+                if candidacy is not None and not await stood_by(candidacy, options.environ, log):
+                    code = EXIT_OK
+                else:
+                    code = await _lead(options, workflow, token, guards, leaderships, candidacy)
+    except LeaseLost as exc:
+        log(DaemonStopped(reason=str(exc)))
+    finally:
+        with trio.CancelScope(shield=True):
+            await leaderships.aclose(coming_back=code == BEGIN_ANEW)
+    if code == BEGIN_ANEW:
+        os.environ[DAEMON_ID] = leaderships.daemon
+    return code
+
+
+async def _lead(
+    options: RunOptions,
+    workflow: Workflow,
+    token: str,
+    guards: Guards,
+    leaderships: Leaderships,
+    candidacy: Candidacy | None,
+) -> int:
     settings = workflow.settings
     process = SoleProcess(settings.logging.level, options.environ, token, guards)
 
     async def end_former(mark: int) -> bool:
         return await ended_by_mark(mark, settings, options.environ)
 
-    async with open_database(settings, end_former) as database:
+    async with (
+        leading(candidacy, process.sinks[0], process.end_grace),
+        open_database(settings, end_former) as database,
+    ):
         mark = mark_of_database(database.id)
         # Only now: the holder of the lock ends marked processes that are not its own.
         groups = RunGroups.open(f"sortie-{mark:x}")
-        process.isolation = await run_in_thread(
-            establish_isolation, settings.isolation, mark, groups
-        )
-        await Daemon(options, workflow, database.store, database.root_lock, process).run()
-        return process.stopped()
+        isolation = await run_in_thread(establish_isolation, settings.isolation, mark, groups)
+        process.isolation = isolation
+        if candidacy is not None:
+            cgroup = None if groups is None else groups.directory
+            leaderships.watchdog.find_runs_by(cgroup=cgroup, mark=isolation.mark)
+        store, root_lock = database.store, database.root_lock
+        await Daemon(options, workflow, store, root_lock, process, candidacy).run()
+    return process.stopped() if candidacy is None or process.asked else BEGIN_ANEW
+
+
+def _begin_anew() -> NoReturn:
+    """Begin this program anew in the same process, as a daemon that stands by."""
+    os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])

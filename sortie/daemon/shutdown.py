@@ -95,18 +95,19 @@ class Shutdown:
 
     async def _keep_deadlines(self) -> None:
         await trio.sleep_until(self.deadline.polite_until)
-        self._end_grace()
+        self.end_grace()
         await trio.sleep_until(self.deadline.cut_until)
         await self._exit_now(EXIT_FAILURE)
 
-    def _end_grace(self) -> None:
+    def end_grace(self) -> None:
+        """Give nothing that runs any more time to end by itself."""
         self._transport.hurry()
         if self.orchestrator is not None:
             self.orchestrator.cut()
 
     async def _stop_at_once(self) -> None:
         self.exit_code, self.reason = EXIT_CUT_SHORT, "a second signal"
-        self._end_grace()
+        self.end_grace()
         await trio.sleep(CUT_SECONDS)
         await self._exit_now(EXIT_CUT_SHORT)
 

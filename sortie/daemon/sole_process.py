@@ -40,7 +40,17 @@ class SoleProcess:
         self.sinks: Sequence[Publish] = (LogSink(level), self._http, self._manager)
         self.shortages = published_shortages(self._publish)
         self._view: DaemonView | None = None
-        self._shutdown: Shutdown
+        self._shutdown: Shutdown | None = None
+
+    @property
+    def asked(self) -> bool:
+        """Whether the process is ending."""
+        return self._shutdown is not None and self._shutdown.asked
+
+    def end_grace(self) -> None:
+        """Give nothing that runs any more time to end by itself, as the lease is lost."""
+        if self._shutdown is not None:
+            self._shutdown.end_grace()
 
     def _publish(self, fact: Fact) -> None:
         for sink in self.sinks:
@@ -83,6 +93,7 @@ class SoleProcess:
         self, services: trio.Nursery, orchestrator: Orchestrator
     ) -> Sequence[Publish]:
         """See DaemonProcess."""
+        assert self._shutdown is not None
         services.start_soon(self._shutdown.stop_when_idle, orchestrator)
         return (self._shutdown,)
 
@@ -93,10 +104,12 @@ class SoleProcess:
     def finished(self, transports: TransportPool) -> None:
         """See DaemonProcess."""
         self._guards.watchdog.leave_within()
-        self._guards.watchdog.leave_within(self._guards.deadline.left())
+        if self.asked:
+            self._guards.watchdog.leave_within(self._guards.deadline.left())
         transports.close_until = self._guards.deadline.closed_until
 
     def stopped(self) -> int:
         """Tell that all is closed, and return the exit code."""
+        assert self._shutdown is not None
         self._publish(facts.DaemonStopped(reason=self._shutdown.reason))
         return self._shutdown.exit_code

@@ -7,6 +7,7 @@ from sortie.facts.fact import Fact as Fact
 from sortie.facts.fact import RunFact as RunFact
 from sortie.facts.hosts import *  # noqa: F403
 from sortie.facts.issues import *  # noqa: F403
+from sortie.facts.leases import *  # noqa: F403
 from sortie.facts.network import *  # noqa: F403
 from sortie.facts.pull_requests import *  # noqa: F403
 from sortie.facts.runs import *  # noqa: F403

@@ -256,6 +256,7 @@ OperatorEvent = (
     | ev.PauseAsked
     | ev.StopAsked
     | ev.RetryAsked
+    | ev.StartsSuspended
     | ev.ShutdownRequested
 )
 """What an operator asks for."""
@@ -274,6 +275,8 @@ def obey_operator(state: SchedulerState, event: OperatorEvent, now: float) -> No
             answer(state, ask, stop(state, name, now))
         case ev.RetryAsked(name, ask):
             answer(state, ask, retry(state, name, now))
+        case ev.StartsSuspended(reason):
+            state.suspended = reason
         case ev.ShutdownRequested():
             shut_down(state)
         case _:

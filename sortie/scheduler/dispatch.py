@@ -152,6 +152,7 @@ def _is_full(state: SchedulerState, view: View) -> bool:
     """Tell whether no candidate can be chosen; a due wait gets its reason all the same."""
     return (
         state.paused
+        or state.suspended is not None
         or state.store_error is not None
         or state.skipped is not None
         or view.load.total >= view.slots

@@ -234,6 +234,12 @@ class DayBegan(Struct, frozen=True):
     spent: Spending = NOTHING
 
 
+class StartsSuspended(Struct, frozen=True):
+    """Start no run while there is a ``reason``, a sentence; None: start runs again."""
+
+    reason: str | None
+
+
 class ShutdownRequested(Struct, frozen=True):
     """Finish: stop every worker and start none."""
 
@@ -273,5 +279,6 @@ Event = (
     | StoreChanged
     | SlotsGranted
     | DayBegan
+    | StartsSuspended
     | ShutdownRequested
 )

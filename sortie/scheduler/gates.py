@@ -75,6 +75,8 @@ def _dispatch(_issue: Issue, view: View) -> str | None:
     state = view.state
     if state.draining:
         return "the daemon is stopping"
+    if state.suspended is not None:
+        return state.suspended
     if state.paused:
         return "dispatch is paused"
     if view.now < state.tracker_paused_until:

@@ -90,6 +90,7 @@ class SchedulerState:
     grant: SlotGrant | None = None
     paused: bool = False
     draining: bool = False
+    suspended: str | None = None
     store_error: str | None = None
     polling_since: float | None = None
     refresh_asked: bool = False

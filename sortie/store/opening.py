@@ -8,17 +8,23 @@ from typing import Any
 
 from sortie.config.settings import Settings
 from sortie.model import StoreError
+from sortie.resources.lease import Lease
 from sortie.store.database_store import DatabaseStore
 from sortie.store.sqlite import open_store
 
 
-def store_of(settings: Settings) -> AbstractAsyncContextManager[DatabaseStore]:
-    """Return the store to enter. Raises StoreError, as entering it does."""
+def store_of(
+    settings: Settings, lease: Lease | None = None
+) -> AbstractAsyncContextManager[DatabaseStore]:
+    """Return the store to enter; what is on a server is written for a lease.
+
+    Raises StoreError, as entering it does.
+    """
     if settings.store.url is None:
         return open_store(settings.db_path)
     postgres = postgres_module()
     opened: AbstractAsyncContextManager[DatabaseStore] = postgres.open_postgres_store(
-        postgres.address_of(settings.store)
+        postgres.address_of(settings.store), lease
     )
     return opened
 

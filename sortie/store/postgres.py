@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from sortie.config.store import StoreSettings
 from sortie.model import StoreError
+from sortie.resources.lease import Lease
 from sortie.scheduler.records import Record
 from sortie.store.database import Database
 from sortie.store.database_store import DatabaseStore
@@ -25,12 +26,12 @@ from sortie.store.record_writer import write
 T = TypeVar("T")
 
 
-def open_postgres(address: PostgresAddress) -> PostgresDatabase:
+def open_postgres(address: PostgresAddress, lease: Lease | None = None) -> PostgresDatabase:
     """Open a database for writing, made or migrated where needed; call it in the owning thread.
 
-    Raises StoreError, also where another daemon writes to it.
+    ``lease`` is what a daemon writes for. Raises StoreError, also where another one writes.
     """
-    database = PostgresDatabase(address)
+    database = PostgresDatabase(address, lease)
     with database.explained("open"):
         try:
             database.take_lock()
@@ -46,7 +47,7 @@ def open_postgres(address: PostgresAddress) -> PostgresDatabase:
 def address_of(store: StoreSettings) -> PostgresAddress:
     """Return the address that the settings name. Raises StoreError."""
     assert store.url is not None
-    return parse_address(store.url.get_secret_value(), store.schema_name)
+    return parse_address(store.url.get_secret_value(), store.schema_name, store.shared_schema)
 
 
 def read_beside(address: PostgresAddress, job: Callable[[Database], T]) -> T:
@@ -58,9 +59,11 @@ def read_beside(address: PostgresAddress, job: Callable[[Database], T]) -> T:
 
 
 @asynccontextmanager
-async def open_postgres_store(address: PostgresAddress) -> AsyncIterator[PostgresStore]:
+async def open_postgres_store(
+    address: PostgresAddress, lease: Lease | None = None
+) -> AsyncIterator[PostgresStore]:
     """Open the store of an address. Raises StoreError as ``open_postgres`` does."""
-    async with open_thread(partial(open_postgres, address)) as thread:
+    async with open_thread(partial(open_postgres, address, lease)) as thread:
         yield PostgresStore(thread)
 
 

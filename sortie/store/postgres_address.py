@@ -7,9 +7,13 @@ from urllib.parse import unquote, urlsplit
 
 import psycopg
 from msgspec import Struct
+from msgspec.structs import replace
 from psycopg.conninfo import conninfo_to_dict
 
 from sortie.model import StoreError
+
+SHARED_SCHEMA = "sortie_shared"
+"""The schema that daemons share, unless the settings name another."""
 
 FORM = "postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
 
@@ -26,19 +30,26 @@ _DEFAULTS: Mapping[str, str | int] = {
 
 
 class PostgresAddress(Struct, frozen=True, kw_only=True):
-    """Where the tables are: ``parameters`` of a connection, and the schema.
+    """Where the tables are: ``parameters`` of a connection, the schema of a workflow, and that
+    which all daemons of the database share.
 
     ``name`` is what messages call the database; ``secrets`` must not stand in any.
     """
 
     parameters: Mapping[str, str | int]
     schema: str
+    shared_schema: str
     name: str
     secrets: tuple[str, ...]
 
     def __repr__(self) -> str:
         """Return the name, since the parameters hold the password."""
         return f"PostgresAddress({self.name!r})"
+
+    def of_shared_schema(self) -> PostgresAddress:
+        """Return the address of the schema that all daemons share."""
+        name = self.name.removesuffix(f"schema {self.schema}") + f"schema {self.shared_schema}"
+        return replace(self, schema=self.shared_schema, name=name)
 
     def shown(self, text: object) -> str:
         """Return a text of the driver in one line, without secrets."""
@@ -48,7 +59,7 @@ class PostgresAddress(Struct, frozen=True, kw_only=True):
         return line
 
 
-def parse_address(url: str, schema: str) -> PostgresAddress:
+def parse_address(url: str, schema: str, shared_schema: str = SHARED_SCHEMA) -> PostgresAddress:
     """Read an address. Raises StoreError, which does not repeat it, as it may hold a password."""
     try:
         written = {name: value for name, value in conninfo_to_dict(url).items() if value}
@@ -64,6 +75,7 @@ def parse_address(url: str, schema: str) -> PostgresAddress:
     return PostgresAddress(
         parameters={**_DEFAULTS, **written},
         schema=schema,
+        shared_schema=shared_schema,
         name=f"{database} on {_hosts(written)}, schema {schema}",
         secrets=tuple(sorted(filter(None, secrets), key=len, reverse=True)),
     )

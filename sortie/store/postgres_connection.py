@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -72,7 +72,7 @@ class PostgresConnection:
         self.pids.add(_prepare(connection, self.address))
         return connection
 
-    def execute(self, statement: str, **values: Value) -> list[Row]:
+    def execute(self, statement: str, **values: Value | Sequence[Value]) -> list[Row]:
         """Run a statement that stands in no file, or several without values; return the rows."""
         cursor = self.live().execute(statement.encode(), values or None)
         return cursor.fetchall() if cursor.description else []

@@ -4,7 +4,9 @@ Rule 1: only the session that holds the lock of the schema writes.
 Rule 2: each durable transaction changes the mark. After a COMMIT without an answer it tells whether
 that was made. Any other mark means that somebody else has written, or that rows were lost: then
 nothing is written any more.
-Rule 3: a job is done again at once where the server asks for that, or the connection was lost.
+Rule 3: what writes for a lease is refused once there is a newer one. Each transaction locks the row
+of its lease first, which an acquisition changes.
+Rule 4: a job is done again at once where the server asks for that, or the connection was lost.
 A job is one transaction, or none.
 """
 
@@ -20,6 +22,7 @@ from typing import TypeVar
 import psycopg
 
 from sortie.model import StoreError
+from sortie.resources.lease import Lease, LeaseLost
 from sortie.store.database import Database, Row, Value, queries
 from sortie.store.postgres_address import PostgresAddress
 from sortie.store.postgres_connection import PostgresConnection
@@ -70,12 +73,13 @@ class PostgresDatabase(Database):
     CONTRADICTIONS = (psycopg.IntegrityError,)
     ANSWER_LIMIT = 15.0
 
-    def __init__(self, address: PostgresAddress) -> None:
+    def __init__(self, address: PostgresAddress, lease: Lease | None = None) -> None:
         self.address = address
         self.name = address.name
         self.identity = (0, 0)
         self.connection = PostgresConnection(address)
-        self._lock = SchemaLock(self.connection)
+        self._lease = lease
+        self._lock = SchemaLock(self.connection, 0 if lease is None else lease.token)
         self._mark: int | None = None  # the last known one
         self._doubt: int | None = None
         self._outcomes: dict[int, bool] = {}
@@ -142,6 +146,7 @@ class PostgresDatabase(Database):
         self.take_lock()
         mark = secrets.randbits(62)
         with self.connection.begun():
+            self.require_lease()
             yield
             try:
                 self.execute(f"UPDATE store_state SET mark = {mark}; COMMIT")
@@ -150,11 +155,32 @@ class PostgresDatabase(Database):
                 raise
             self._mark = mark
 
+    def require_lease(self) -> None:
+        """Keep the lease from being acquired anew until the transaction ends.
+
+        Raises LeaseLost where that has happened already.
+        """
+        if self._lease is None:
+            return
+        shared = self.address.shared_schema.replace('"', '""')
+        rows = self.execute(
+            f'SELECT token FROM "{shared}".leases'
+            " WHERE workflow = %(workflow)s AND token = %(token)s FOR KEY SHARE",
+            workflow=self._lease.workflow,
+            token=self._lease.token,
+        )
+        if not rows:
+            raise LeaseLost(
+                f"cannot write to the database {self.name}: another daemon leads this workflow now;"
+                f" the token {self._lease.token} of {self._lease.holder} is no longer the newest"
+            )
+
     @contextmanager
     def forgettable_transaction(self) -> Iterator[None]:
         """Write everything inside, or nothing; a crash of the server may undo it."""
         self.take_lock()
         with self.connection.begun():
+            self.require_lease()
             self.execute("SET LOCAL synchronous_commit = off")
             yield
             self.execute("COMMIT")

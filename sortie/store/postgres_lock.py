@@ -1,11 +1,13 @@
 """The advisory lock of a schema, which the session of one daemon holds.
 
-It ends with the session. Who takes it again is certain that the earlier session is gone, whatever
-that one had under way.
+It ends with the session: once it can be taken the earlier session is gone, with whatever that one
+had under way. A daemon's session is called after the token of its lease, so that the next leader
+can end it.
 """
 
 from __future__ import annotations
 
+import re
 import time
 from hashlib import sha256
 
@@ -15,6 +17,8 @@ from sortie.store.postgres_connection import PostgresConnection
 
 PATIENCE = 5.0
 """Seconds to wait for the lock of a session that is ending."""
+
+_LEADER = re.compile(r"sortie leader (\d+)")
 
 _HOLDERS = """
 SELECT activity.pid, activity.application_name AS name, activity.client_addr::text AS client,
@@ -26,13 +30,40 @@ WHERE locktype = 'advisory' AND granted AND objsubid = 1
 """
 
 
-class SchemaLock:
-    """Held by one session of a connection; methods raise psycopg.Error."""
+def session_name(token: int) -> str:
+    """Return what the session is called that writes for a lease."""
+    return f"sortie leader {token}"
 
-    def __init__(self, connection: PostgresConnection) -> None:
+
+def end_leader(connection: PostgresConnection, schema: str, newest: int) -> None:
+    """End the session that holds the lock of a schema, if its lease has this token or an older one.
+    Raises psycopg.Error."""
+    for holder in _holders(connection, _key_of(schema)):
+        named = _LEADER.fullmatch(holder["name"] or "")
+        if named is not None and int(named[1]) <= newest:
+            _end(connection, holder["pid"])
+
+
+def _key_of(schema: str) -> int:
+    return int.from_bytes(sha256(f"sortie {schema}".encode()).digest()[:8])
+
+
+def _holders(connection: PostgresConnection, key: int) -> list[Row]:
+    return connection.execute(_HOLDERS, high=key >> 32, low=key & 0xFFFFFFFF)
+
+
+def _end(connection: PostgresConnection, pid: int) -> None:
+    connection.execute("SELECT pg_terminate_backend(%(pid)s::int)", pid=pid)
+
+
+class SchemaLock:
+    """Held by one session of a connection; methods raise psycopg.Error. ``token`` is that of the
+    lease for which the session writes, 0 without one."""
+
+    def __init__(self, connection: PostgresConnection, token: int = 0) -> None:
         self._connection = connection
-        digest = sha256(f"sortie {connection.address.schema}".encode()).digest()
-        self._key = int.from_bytes(digest[:8])
+        self._key = _key_of(connection.address.schema)
+        self._token = token
         self._session = 0
 
     @property
@@ -44,6 +75,9 @@ class SchemaLock:
     def take(self) -> None:
         """Hold it from now on. Raises StoreError, naming the holder, where another one does."""
         patience = time.monotonic() + PATIENCE
+        if self._token:
+            name = session_name(self._token)
+            self._connection.execute("SELECT set_config('application_name', %(n)s, false)", n=name)
         while not self._is_taken():
             if time.monotonic() > patience:
                 raise StoreError(self._in_use())
@@ -55,20 +89,17 @@ class SchemaLock:
         statement = "SELECT pg_try_advisory_lock(%(key)s::bigint) AS taken"
         (row,) = self._connection.execute(statement, key=key)
         if not row["taken"]:
-            for holder in self._holders():
+            for holder in _holders(self._connection, self._key):
                 if holder["pid"] in self._connection.pids:
                     # The server has not noticed that this session of ours was lost.
-                    end = "SELECT pg_terminate_backend(%(pid)s::int)"
-                    self._connection.execute(end, pid=holder["pid"])
+                    _end(self._connection, holder["pid"])
+            if self._token:
+                end_leader(self._connection, self._connection.address.schema, self._token - 1)
         return bool(row["taken"])
-
-    def _holders(self) -> list[Row]:
-        high, low = self._key >> 32, self._key & 0xFFFFFFFF
-        return self._connection.execute(_HOLDERS, high=high, low=low)
 
     def _in_use(self) -> str:
         name = self._connection.address.name
-        for holder in self._holders():
+        for holder in _holders(self._connection, self._key):
             return (
                 f"the database {name} is in use by another daemon ({holder['name']}, user"
                 f" {holder['login']}, from {holder['client'] or 'a local socket'}, process"

@@ -81,6 +81,7 @@ def migrate(database: PostgresDatabase) -> None:
     if version == len(migrations()):
         return
     with database.connection.begun():
+        database.require_lease()
         if not database.execute(
             "SELECT 1 AS there FROM pg_namespace WHERE nspname = %(schema)s",
             schema=database.address.schema,

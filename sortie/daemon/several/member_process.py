@@ -11,6 +11,7 @@ from msgspec import Struct
 from sortie.config.settings import Settings
 from sortie.daemon.daemon_view import DaemonView
 from sortie.daemon.guards import Guards
+from sortie.daemon.leadership import Leaderships
 from sortie.daemon.reloader import Reloader
 from sortie.daemon.several.shared_shutdown import MemberEnding, SharedShutdown
 from sortie.daemon.several.shared_slots import SharedSlots
@@ -56,6 +57,7 @@ class SharedParts(Struct, kw_only=True):
     slots: SharedSlots
     http: Mount
     hide: Callable[[str, Set[str]], object]
+    leaderships: Leaderships
 
 
 class MemberProcess:
@@ -108,6 +110,11 @@ class MemberProcess:
         self.live_runs = live_runs
         self._ending = self._parts.shutdown.member(transports, self.name)
         return self._ending
+
+    def end_grace(self) -> None:
+        """Give nothing that the workflow runs any more time to end by itself: its lease is lost."""
+        if self._ending is not None:
+            self._ending.end_grace()
 
     async def serve(
         self, services: trio.Nursery, settings: Settings, view: DaemonView, reloader: Reloader

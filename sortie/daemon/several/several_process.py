@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from sortie.config.settings import Settings
 from sortie.daemon.guards import Guards, published_shortages
+from sortie.daemon.leadership import Leaderships
 from sortie.daemon.options import RunOptions
 from sortie.daemon.process import in_daemon_process
 from sortie.daemon.run_contexts import known_secrets
@@ -150,6 +151,10 @@ class _Several:
             slots=slots,
             http=SharedHttp(self._publish),
             hide=self._hide,
+            leaderships=Leaderships(),
+        )
+        parts.leaderships.watchdog.find_runs_by(
+            cgroup=None if groups is None else groups.directory, mark=isolation.mark
         )
         try:
             await self._work(parts)
@@ -160,6 +165,7 @@ class _Several:
                 async with trio.open_nursery() as closing:
                     closing.start_soon(local.close)
                     closing.start_soon(hosts.aclose, self._guards.deadline.closed_until)
+                    closing.start_soon(parts.leaderships.aclose)
         self._publish(DaemonStopped(reason=shutdown.reason))
         return shutdown.exit_code
 

@@ -39,6 +39,12 @@ class MemberEnding:
             return []
         return [claim.run_id for claim in self.orchestrator.snapshot().worked]
 
+    def end_grace(self) -> None:
+        """Give nothing that the workflow runs any more time to end by itself."""
+        self.transport.hurry()
+        if self.orchestrator is not None:
+            self.orchestrator.cut()
+
     def stop(self, nursery: trio.Nursery) -> None:
         """End the work in good order."""
         if self.orchestrator is None:
@@ -88,9 +94,8 @@ class SharedShutdown(Shutdown):
         for member in self._members:
             member.stop(nursery)
 
-    def _end_grace(self) -> None:
+    def end_grace(self) -> None:
+        """Give nothing that runs any more time to end by itself."""
         self._transport.hurry()
         for member in self._members:
-            member.transport.hurry()
-            if member.orchestrator is not None:
-                member.orchestrator.cut()
+            member.end_grace()

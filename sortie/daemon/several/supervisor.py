@@ -11,7 +11,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import trio
 
@@ -19,6 +19,7 @@ from sortie.config.settings import Settings
 from sortie.daemon.daemon import Daemon
 from sortie.daemon.database_life import OpenDatabase, open_database
 from sortie.daemon.guards import expected_failures
+from sortie.daemon.leadership import candidate, leading, stand_by
 from sortie.daemon.options import RunOptions
 from sortie.daemon.several.conflicts import conflict
 from sortie.daemon.several.member_process import MemberProcess, SharedParts
@@ -30,6 +31,9 @@ from sortie.telemetry import facts
 from sortie.telemetry.log import WORKFLOW, LogSink
 from sortie.workflow.loader import Workflow
 from sortie.workflow.watcher import watch
+
+if TYPE_CHECKING:
+    from sortie.daemon.candidacy import Candidacy
 
 FIRST_RETRY, LONGEST_RETRY = 10.0, 300.0
 """Seconds until a broken workflow is tried again."""
@@ -52,7 +56,7 @@ class WorkflowSupervisor:
         self.name = name
         self.options = options
         self.settings: Settings | None = None
-        self.status: Literal["starting", "working", "broken", "ended"] = "starting"
+        self.status: Literal["starting", "standby", "working", "broken", "ended"] = "starting"
         self.errors: tuple[str, ...] = ()
         self.member: MemberProcess | None = None
         self.settled = trio.Event()
@@ -80,6 +84,8 @@ class WorkflowSupervisor:
                 workflow = await run_in_thread(load_workflow, self.options)
                 self._claim(workflow.settings)
                 await self._live(workflow, parts)
+                self.status = "starting"
+                continue  # it was handed over, or its file has changed meanwhile
             except WorkflowError as exc:
                 self._files = (self.options.workflow, *exc.files)
                 self.errors = tuple(str(p) for p in exc.problems if p.severity == "error")
@@ -110,18 +116,54 @@ class WorkflowSupervisor:
             return await self._ended(mark, workflow.settings, parts)
 
         with expected_failures():
-            async with open_database(workflow.settings, end_former) as database:
-                database.note_process(self._process_name)
-                try:
-                    await self._work(workflow, database, member)
-                finally:
-                    self.member = None
-                    member.release()
+            async with candidate(workflow.settings, parts.leaderships) as candidacy:
+                if not await self._led(candidacy, parts):
+                    return
+                async with (
+                    leading(candidacy, self._log, member.end_grace),
+                    open_database(workflow.settings, end_former) as database,
+                ):
+                    database.note_process(self._process_name)
+                    try:
+                        await self._work(workflow, database, member, candidacy)
+                    finally:
+                        self.member = None
+                        member.release()
+
+    async def _led(self, candidacy: Candidacy | None, parts: SharedParts) -> bool:
+        """Wait until the workflow is led here; return False where the process ends before, or the
+        file has changed."""
+        if candidacy is None:
+            return True
+        async with trio.open_nursery() as nursery:
+
+            async def leave(event: trio.Event) -> None:
+                await event.wait()
+                nursery.cancel_scope.cancel()
+
+            nursery.start_soon(leave, parts.shutdown.stopping)
+            nursery.start_soon(leave, self._again)
+            nursery.start_soon(self._show_standby, candidacy)
+            await stand_by(candidacy, self._log)
+            nursery.cancel_scope.cancel()
+        return candidacy.leading.is_set()
+
+    async def _show_standby(self, candidacy: Candidacy) -> None:
+        """Count as a standby once it is known that another daemon leads."""
+        while candidacy.leader is None:
+            await trio.sleep(0.2)
+        self.status, self.errors = "standby", ()
+        self.settled.set()
 
     async def _work(
-        self, workflow: Workflow, database: OpenDatabase, member: MemberProcess
+        self,
+        workflow: Workflow,
+        database: OpenDatabase,
+        member: MemberProcess,
+        candidacy: Candidacy | None,
     ) -> None:
-        daemon = Daemon(self.options, workflow, database.store, database.root_lock, member)
+        store, root_lock = database.store, database.root_lock
+        daemon = Daemon(self.options, workflow, store, root_lock, member, candidacy)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._watch_start, member)
             await daemon.run()

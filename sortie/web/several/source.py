@@ -14,7 +14,7 @@ from sortie.web.source import DaemonSource
 from sortie.web.state import Counts, SlotsView
 from sortie.web.times import Time
 
-WorkflowStatus = Literal["starting", "broken", "running", "paused", "draining", "ended"]
+WorkflowStatus = Literal["starting", "standby", "broken", "running", "paused", "draining", "ended"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,103 @@
+"""The wish of this process to lead one workflow, and how it stands.
+
+The keeper's thread changes it, and tasks of the loop wait for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+
+import trio
+
+from sortie.resources.lease import Lease, boot_time
+from sortie.scheduler import lease_times
+from sortie.scheduler.lease_times import Ending
+from sortie.store.leases import Standing
+
+
+class Candidacy:
+    """``seconds`` is how long a lease lasts; ``lease`` is what was acquired at ``sent_at``, or
+    renewed then. The events ``leading``, ``lost`` and ``withdrawn`` come in that order.
+
+    ``lost_for`` says why the lease is lost. ``handing_over`` is why the workflow is to be handed to
+    another daemon as soon as nothing runs, None where it is not; ``wish`` is set, and replaced,
+    when that changes. ``error`` is why the server cannot be used now, and ``is_known`` whether it
+    ever was. ``leader`` names the daemon that leads the workflow, and ``taken_from`` the one that
+    led it until its lease was over.
+    """
+
+    def __init__(self, workflow: str, seconds: float) -> None:
+        self.workflow = workflow
+        self.seconds = seconds
+        self.lease: Lease | None = None
+        self.sent_at = 0.0
+        self.leader: str | None = None
+        self.taken_from: str | None = None
+        self.error: str | None = None
+        self.is_known = False
+        self.handing_over: Ending | None = None
+        self.leading, self.lost, self.withdrawn = trio.Event(), trio.Event(), trio.Event()
+        self.wish = trio.Event()
+        self.lost_for = ""
+        self._loop = trio.lowlevel.current_trio_token()
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the lease is over, or was given up."""
+        return bool(self.lost_for)
+
+    @property
+    def ending(self) -> str:
+        """Why the lease is given back."""
+        return "expired" if self.is_lost else self.handing_over or "released"
+
+    def tell(self, tell: Callable[[], object]) -> None:
+        """Have something done in the loop soon; from any thread."""
+        with suppress(trio.RunFinishedError):
+            self._loop.run_sync_soon(tell)
+
+    def see(self, standing: Standing) -> None:
+        """Know how the lease stands that another daemon has."""
+        self.leader, self.error, self.is_known = standing.name, None, True
+
+    def acquired(self, lease: Lease, sent_at: float, former: Standing) -> None:
+        """Lead the workflow from now on; it was asked for at ``sent_at``."""
+        self.lease, self.sent_at, self.error = lease, sent_at, None
+        self.leader, self.taken_from = lease.holder, former.name
+        self.tell(self.leading.set)
+
+    def renewed(self, sent_at: float) -> None:
+        """Lead it for longer."""
+        assert self.lease is not None
+        self.sent_at, self.error = sent_at, None
+        self.lease.valid_until = lease_times.valid_until(sent_at, self.seconds)
+
+    def hand_over(self, ending: Ending | None) -> None:
+        """Hand the workflow over once nothing runs, or go on with it."""
+        if self.handing_over != ending:
+            self.handing_over = ending
+            self.tell(self._notify)
+
+    def _notify(self) -> None:
+        event, self.wish = self.wish, trio.Event()
+        event.set()
+
+    def lose(self, reason: str) -> None:
+        """Act for the workflow no more. ``reason`` is a sentence without a full stop."""
+        if self.is_lost:
+            return
+        self.lost_for = reason
+        if self.lease is not None:
+            self.lease.valid_until = -1.0
+        self.tell(self.lost.set)
+
+    async def watch(self) -> None:
+        """Lose the lease in time where it is not renewed; return once it is lost."""
+        while not self.lost.is_set():
+            left = lease_times.cancel_at(self.sent_at, self.seconds) - boot_time()
+            if left <= 0:
+                error = f": {self.error}" if self.error else ""
+                self.lose(f"its lease could not be renewed in time{error}")
+            with trio.move_on_after(max(min(left, 1.0), 0.0)):
+                await self.lost.wait()

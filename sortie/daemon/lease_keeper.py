@@ -1,0 +1,258 @@
+"""A thread that acquires and renews the leases of this process on one database.
+
+Rule 1: it has a connection of its own, so that neither a slow transaction nor a loop that stands
+still keeps a lease from being renewed.
+Rule 2: a lease counts from the moment before its renewal was sent, on this machine's clock.
+Rule 3: the watchdog knows of a deadline before the daemon acts by it.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any
+
+import psycopg
+
+from sortie.daemon.candidacy import Candidacy
+from sortie.daemon.watchdog_client import LeaseWatchdog
+from sortie.model import StoreError
+from sortie.resources.lease import Lease, boot_time
+from sortie.scheduler import lease_times
+from sortie.scheduler.rendezvous import preferred
+from sortie.store.leases import Standing
+from sortie.store.postgres_address import PostgresAddress
+from sortie.store.postgres_connection import PostgresConnection
+from sortie.store.postgres_errors import explanation
+from sortie.store.postgres_leases import CHANNEL, DAEMON_SECONDS, PostgresLeases
+from sortie.store.postgres_shared import bring_up_to_date
+
+RETRY_PAUSE = 0.5
+"""Seconds after a failure."""
+
+ANSWER_LIMIT = 4.0
+"""Seconds after which a server that does not answer is given up, and connected to anew."""
+
+
+class LeaseKeeper:
+    """The candidacies of this process; ``daemon`` is its id, ``name`` is HOST:PID."""
+
+    def __init__(
+        self,
+        address: PostgresAddress,
+        daemon: str,
+        name: str,
+        version: str,
+        weight: float,
+        watchdog: LeaseWatchdog,
+    ) -> None:
+        self.address = address
+        self.daemon, self.name = daemon, name
+        self.draining = False
+        self.error: str | None = None
+        self._version, self._weight = version, weight
+        self._watchdog = watchdog
+        self._connection = PostgresConnection(address)
+        self._leases = PostgresLeases(self._connection, daemon, name)
+        self._candidacies: dict[str, Candidacy] = {}
+        self._jobs: list[Callable[[], object]] = []
+        self._guard = threading.Lock()
+        self._woken, self._waker = socket.socketpair()
+        self._waker.setblocking(False)
+        self._session = 0
+        self._renew_at = 0.0
+        self._busy_since: float | None = None
+        self._closing, self._leaving = False, True
+        self._thread = threading.Thread(target=self._work, name="sortie-leases", daemon=True)
+
+    def start(self) -> None:
+        """Begin; from now on the process is known to the others."""
+        self._thread.start()
+
+    def close(self, leaving: bool = True) -> None:
+        """End, and leave the others if ``leaving``; blocks for some seconds at most."""
+        self._leaving = leaving
+        self._closing = True
+        self._wake()
+        self._thread.join(ANSWER_LIMIT)
+        self._connection.give_up()
+        self._thread.join(ANSWER_LIMIT)
+
+    def stand(self, candidacy: Candidacy) -> None:
+        """Acquire a lease as soon as that is possible, and renew it until it is given back."""
+        self._do(lambda: self._candidacies.update({candidacy.workflow: candidacy}))
+
+    def withdraw(self, candidacy: Candidacy) -> None:
+        """Give the lease back, if it is held: nothing is done for the workflow any more."""
+
+        def withdraw() -> None:
+            self._candidacies.pop(candidacy.workflow, None)
+            self._watchdog.clear(candidacy.workflow)
+            self._session = 0  # join again, without it
+            if candidacy.lease is not None:
+                self._leases.give_back(candidacy.lease.token, candidacy.ending)
+            candidacy.tell(candidacy.withdrawn.set)
+
+        self._do(withdraw)
+
+    def drain(self, *, draining: bool) -> None:
+        """Hand all workflows over, or lead some again; raises what a connection raises, later."""
+        self._do(lambda: self._leases.drain(draining=draining))
+
+    def give_up_silent_server(self) -> None:
+        """Connect anew where the server has not answered for a while; called by other threads."""
+        since = self._busy_since
+        if since is not None and boot_time() - since > ANSWER_LIMIT:
+            self._connection.give_up()
+
+    def _do(self, job: Callable[[], object]) -> None:
+        with self._guard:
+            self._jobs.append(job)
+        self._wake()
+
+    def _wake(self) -> None:
+        with suppress(BlockingIOError):
+            self._waker.send(b"+")
+
+    def _work(self) -> None:
+        while not self._closing:
+            pause = RETRY_PAUSE
+            try:
+                self._busy_since = boot_time()
+                pause = self._round()
+                self.error = None
+            except (psycopg.Error, StoreError, OSError) as exc:
+                self._connection.drop()
+                self.error = self._explained(exc)
+                self._tell_all(lambda candidacy: setattr(candidacy, "error", self.error))
+            finally:
+                self._busy_since = None
+            self._sleep(pause)
+        with suppress(psycopg.Error, StoreError, OSError):
+            self._do_jobs()
+            if self._leaving:
+                self._leases.leave()
+        self._connection.drop()
+
+    def _explained(self, exc: Exception) -> str:
+        if isinstance(exc, psycopg.Error):
+            return str(explanation(exc, "keep the leases in", self.address))
+        return str(exc)
+
+    def _sleep(self, pause: float) -> None:
+        """Wait for a job, for what the server tells, or for some seconds."""
+        sources: list[Any] = [self._woken]
+        if not self._connection.is_lost:
+            sources.append(self._connection.live().fileno())
+        with suppress(OSError, ValueError, psycopg.Error):
+            select.select(sources, [], [], pause)
+        with suppress(BlockingIOError):
+            self._woken.setblocking(False)
+            self._woken.recv(4096)
+
+    def _round(self) -> float:
+        """Do what is due; return the seconds until the next look."""
+        if self._connection.live() is not None and self._session != self._connection.session:
+            self._begin_session()
+        self._do_jobs()
+        if self._session != self._connection.session:
+            self._begin_session()
+        for _ in self._connection.live().notifies(timeout=0):
+            pass  # each round looks at everything
+        if boot_time() >= self._renew_at:
+            self._renew()
+        self._look(self._leases.standings(self._candidacies))
+        until_renewal = max(self._renew_at - boot_time(), 0.0)
+        waits = any(candidacy.lease is None for candidacy in self._candidacies.values())
+        return min(until_renewal, lease_times.LOOK) if waits else until_renewal
+
+    def _begin_session(self) -> None:
+        bring_up_to_date(self._connection)
+        self._connection.execute("SET application_name = 'sortie leases'")
+        self._connection.execute("SET lock_timeout = '2s'")
+        self._connection.execute(f"LISTEN {CHANNEL}")
+        self._leases.join(self._version, self._weight, self._candidacies)
+        self._leases.forget_the_gone()
+        self._session = self._connection.session
+
+    def _do_jobs(self) -> None:
+        while True:
+            with self._guard:
+                if not self._jobs:
+                    return
+                job = self._jobs[0]
+            known = set(self._candidacies)
+            job()
+            with self._guard:
+                self._jobs.pop(0)
+            if set(self._candidacies) - known:
+                self._session = 0
+
+    def _renew(self) -> None:
+        held = {
+            candidacy.lease.token: candidacy
+            for candidacy in self._candidacies.values()
+            if candidacy.lease is not None
+        }
+        sent = boot_time()
+        renewed = self._leases.renew({token: one.seconds for token, one in held.items()})
+        self.draining = self._leases.is_draining()
+        shortest = min((one.seconds for one in self._candidacies.values()), default=DAEMON_SECONDS)
+        self._renew_at = lease_times.renew_at(sent, min(shortest, DAEMON_SECONDS))
+        for token, candidacy in held.items():
+            if token in renewed:
+                self._extend(candidacy, sent)
+            else:
+                candidacy.lose("another daemon has taken the workflow over")
+
+    def _extend(self, candidacy: Candidacy, sent: float) -> None:
+        """Let a lease be valid longer, if it has not run out: what has stopped stays so."""
+        if not candidacy.is_lost:
+            deadline = lease_times.kill_at(sent, candidacy.seconds)
+            self._watchdog.extend(candidacy.workflow, deadline)
+            candidacy.renewed(sent)
+
+    def _look(self, standings: Mapping[str, Standing]) -> None:
+        for workflow, standing in standings.items():
+            candidacy = self._candidacies[workflow]
+            best = preferred(standing.candidates, workflow)
+            if candidacy.lease is not None:
+                draining = self.draining
+                candidacy.hand_over(
+                    lease_times.must_hand_over(self.daemon, best, draining=draining)
+                )
+            elif standing.daemon == self.daemon:
+                # The answer to an acquisition was lost, so the lease has never been valid here.
+                self._leases.give_back(standing.token, "released")
+            elif not candidacy.is_lost:
+                candidacy.see(standing)
+                wait = lease_times.acquire_at(0.0, self.daemon, best)
+                if standing.left <= -wait and self.daemon in standing.candidates:
+                    self._acquire(candidacy, standing, wait)
+
+    def _acquire(self, candidacy: Candidacy, standing: Standing, wait: float) -> None:
+        sent, seconds = boot_time(), candidacy.seconds
+        self._watchdog.extend(candidacy.workflow, lease_times.kill_at(sent, seconds))
+        token = None
+        try:
+            token = self._leases.acquire(standing, seconds, wait)
+        finally:
+            if token is None:
+                self._watchdog.clear(candidacy.workflow)
+        if token is None:
+            return
+        valid_until = lease_times.valid_until(sent, seconds)
+        candidacy.acquired(Lease(candidacy.workflow, token, self.name, valid_until), sent, standing)
+
+    def _tell_all(self, tell: Callable[[Candidacy], object]) -> None:
+        for candidacy in list(self._candidacies.values()):
+            tell(candidacy)
+
+
+def daemon_name() -> str:
+    """Return what this process is called, HOST:PID."""
+    return f"{os.uname().nodename}:{os.getpid()}"

@@ -1,0 +1,113 @@
+"""The program of the watchdog; see the package."""
+
+from __future__ import annotations
+
+import os
+import resource
+import select
+import signal
+import socket
+import sys
+import time
+from contextlib import suppress
+
+_LOOK = 0.25  # seconds between looks at the clock, which no timeout of poll follows through sleep
+_SEARCHES = 20  # for processes that carry the mark
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
+class _Watch:
+    """What the daemon has said."""
+
+    def __init__(self) -> None:
+        self.deadlines: dict[str, float] = {}
+        self.cgroups: list[str] = []
+        self.mark: int | None = None
+        self.is_over = False
+
+    def hear(self, line: str) -> None:
+        word, _, rest = line.partition(" ")
+        workflow, _, seconds = rest.rpartition(" ")
+        if word == "until":
+            self.deadlines[workflow] = float(seconds)
+        elif word == "over":
+            self.deadlines.pop(rest, None)
+        elif word == "cgroup":
+            self.cgroups.append(rest)
+        elif word == "mark":
+            self.mark = int(rest)
+        elif word == "bye":
+            self.is_over = True
+
+    @property
+    def has_passed(self) -> bool:
+        now = time.clock_gettime(_CLOCK)
+        return any(deadline <= now for deadline in self.deadlines.values())
+
+
+def _watch(lines: socket.socket, daemon: int) -> None:
+    watch, heard, is_open = _Watch(), b"", True
+    while is_open and not watch.has_passed:
+        if select.select([lines], [], [], _LOOK if watch.deadlines else None)[0]:
+            data = lines.recv(65536)
+            *whole, heard = (heard + data).split(b"\n")
+            for line in whole:
+                watch.hear(line.decode())
+            is_open = bool(data) and not watch.is_over
+    if not watch.is_over:
+        _end(watch, daemon)
+
+
+def _end(watch: _Watch, daemon: int) -> None:
+    """Kill the daemon, and what its runs left."""
+    try:
+        _kill(daemon)
+        select.select([daemon], [], [], 5.0)  # readable once it has ended
+    finally:
+        for directory in watch.cgroups:
+            for path, _, _ in os.walk(directory):
+                with suppress(OSError), open(f"{path}/cgroup.kill", "w") as file:
+                    file.write("1")
+        for _ in range(_SEARCHES if watch.mark is not None else 0):
+            if not _kill_marked(watch.mark):
+                break
+            time.sleep(0.05)
+
+
+def _kill(daemon: int) -> None:
+    with suppress(ProcessLookupError):
+        signal.pidfd_send_signal(daemon, signal.SIGKILL)
+
+
+def _kill_marked(mark: int | None) -> int:
+    """Kill the processes that carry the mark; return how many there were."""
+    found = 0
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        pid = int(name)
+        with suppress(OSError, OverflowError):
+            if pid != os.getpid() and resource.prlimit(pid, resource.RLIMIT_RSS)[0] == mark:
+                with open(f"/proc/{pid}/stat", "rb") as file:
+                    if file.read().rpartition(b")")[2].split()[0] == b"Z":
+                        continue
+                os.kill(pid, signal.SIGKILL)
+                found += 1
+    return found
+
+
+def _main() -> None:
+    daemon, lines = map(int, sys.argv[1:3])
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGTSTP):
+        signal.signal(number, signal.SIG_IGN)
+    os.chdir("/")
+    try:
+        pidfd = os.pidfd_open(daemon)
+    except ProcessLookupError:
+        return  # it has ended already
+    if os.getppid() != daemon:
+        return
+    os.write(lines, b"\n")  # it is watched from now on
+    _watch(socket.socket(fileno=lines), pidfd)
+
+
+if __name__ == "__main__":
+    _main()
