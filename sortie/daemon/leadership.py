@@ -26,7 +26,6 @@ from sortie.telemetry import Publish, facts
 if TYPE_CHECKING:
     from sortie.daemon.candidacy import Candidacy
     from sortie.daemon.lease_keeper import LeaseKeeper
-    from sortie.store.postgres_address import PostgresAddress
 
 _GIVE_BACK = 3.0  # seconds in which the server is told that the lease is free
 _LOOK = 0.5  # seconds
@@ -38,15 +37,17 @@ class Leaderships:
     def __init__(self, daemon: str | None = None) -> None:
         self.daemon = daemon or secrets.token_hex(8)
         self.watchdog = LeaseWatchdog()
-        self._keepers: dict[PostgresAddress, LeaseKeeper] = {}
+        self._keepers: dict[tuple[str, str], LeaseKeeper] = {}
 
     def keeper_of(self, settings: Settings) -> LeaseKeeper:
         """Return what keeps the leases of the database that the settings name; it works already."""
         address = postgres_module().address_of(settings.store).of_shared_schema()
-        if address not in self._keepers:
+        assert settings.store.url is not None
+        key = (settings.store.url.get_secret_value(), address.schema)
+        if key not in self._keepers:
             from sortie.daemon.lease_keeper import LeaseKeeper, daemon_name
 
-            self._keepers[address] = keeper = LeaseKeeper(
+            self._keepers[key] = keeper = LeaseKeeper(
                 address,
                 self.daemon,
                 daemon_name(),
@@ -55,7 +56,7 @@ class Leaderships:
                 self.watchdog,
             )
             keeper.start()
-        return self._keepers[address]
+        return self._keepers[key]
 
     async def aclose(self, *, coming_back: bool = False) -> None:
         """Leave the other daemons, unless this process begins anew, and end the watchdog."""

@@ -96,7 +96,7 @@ class PostgresLeases:
             )
             self._connection.execute(
                 "INSERT INTO leases (workflow, token, expires)"
-                " SELECT workflow, nextval('lease_tokens'), '-infinity'"
+                " SELECT workflow, nextval('lease_tokens'), 'epoch'"
                 " FROM unnest(%(w)s::text[]) AS workflow ON CONFLICT DO NOTHING",
                 w=wanted,
             )
