@@ -20,11 +20,12 @@ class Candidacy:
     """``seconds`` is how long a lease lasts; ``lease`` is what was acquired at ``sent_at``, or
     renewed then. The events ``leading``, ``lost`` and ``withdrawn`` come in that order.
 
-    ``lost_for`` says why the lease is lost. ``handing_over`` is why the workflow is to be handed to
-    another daemon as soon as nothing runs, None where it is not; ``wish`` is set, and replaced,
-    when that changes. ``error`` is why the server cannot be used now, and ``is_known`` whether it
-    ever was. ``leader`` names the daemon that leads the workflow, and ``taken_from`` the one that
-    led it until its lease was over.
+    ``lost_for`` says why the lease is lost, and ``is_withdrawn`` that nothing is done for the
+    workflow any more. ``handing_over`` is why the workflow is to be handed to another daemon as
+    soon as nothing runs, None where it is not; ``wish`` is set, and replaced, when that changes.
+    ``error`` is why the server cannot be used now, and ``is_known`` whether it ever was. ``leader``
+    names the daemon that leads the workflow, and ``taken_from`` the one that led it until its lease
+    was over.
     """
 
     def __init__(self, workflow: str, seconds: float) -> None:
@@ -35,7 +36,7 @@ class Candidacy:
         self.leader: str | None = None
         self.taken_from: str | None = None
         self.error: str | None = None
-        self.is_known = False
+        self.is_known = self.is_withdrawn = False
         self.handing_over: Ending | None = None
         self.leading, self.lost, self.withdrawn = trio.Event(), trio.Event(), trio.Event()
         self.wish = trio.Event()

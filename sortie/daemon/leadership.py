@@ -36,6 +36,7 @@ class Leaderships:
 
     def __init__(self, daemon: str | None = None) -> None:
         self.daemon = daemon or secrets.token_hex(8)
+        self.has_begun_anew = daemon is not None
         self.watchdog = LeaseWatchdog()
         self._keepers: dict[tuple[str, str], LeaseKeeper] = {}
 
@@ -77,6 +78,7 @@ async def candidate(
 
     keeper = leaderships.keeper_of(settings)
     candidacy = Candidacy(settings.store.schema_name, settings.store.lease_ms / 1000)
+    candidacy.is_known = leaderships.has_begun_anew
     keeper.stand(candidacy)
     try:
         async with trio.open_nursery() as nursery:

@@ -61,6 +61,7 @@ class LeaseKeeper:
         self._candidacies: dict[str, Candidacy] = {}
         self._jobs: list[Callable[[], object]] = []
         self._guard = threading.Lock()
+        self._extending = threading.Lock()  # no deadline comes after a workflow was withdrawn
         self._woken, self._waker = socket.socketpair()
         self._waker.setblocking(False)
         self._session = 0
@@ -84,15 +85,24 @@ class LeaseKeeper:
 
     def stand(self, candidacy: Candidacy) -> None:
         """Acquire a lease as soon as that is possible, and renew it until it is given back."""
-        self._do(lambda: self._candidacies.update({candidacy.workflow: candidacy}))
+        with self._guard:
+            self._candidacies = {**self._candidacies, candidacy.workflow: candidacy}
+        self._do(self._join_again)
+
+    def _join_again(self) -> None:
+        self._session = 0
 
     def withdraw(self, candidacy: Candidacy) -> None:
         """Give the lease back, if it is held: nothing is done for the workflow any more."""
+        with self._extending:
+            candidacy.is_withdrawn = True
+            self._watchdog.clear(candidacy.workflow)
 
         def withdraw() -> None:
-            self._candidacies.pop(candidacy.workflow, None)
-            self._watchdog.clear(candidacy.workflow)
-            self._session = 0  # join again, without it
+            with self._guard:
+                others = self._candidacies.items()
+                self._candidacies = {name: one for name, one in others if one is not candidacy}
+            self._join_again()
             if candidacy.lease is not None:
                 self._leases.give_back(candidacy.lease.token, candidacy.ending)
             candidacy.tell(candidacy.withdrawn.set)
@@ -185,12 +195,9 @@ class LeaseKeeper:
                 if not self._jobs:
                     return
                 job = self._jobs[0]
-            known = set(self._candidacies)
             job()
             with self._guard:
                 self._jobs.pop(0)
-            if set(self._candidacies) - known:
-                self._session = 0
 
     def _renew(self) -> None:
         held = {
@@ -211,14 +218,23 @@ class LeaseKeeper:
 
     def _extend(self, candidacy: Candidacy, sent: float) -> None:
         """Let a lease be valid longer, if it has not run out: what has stopped stays so."""
-        if not candidacy.is_lost:
+        if self._is_watched(candidacy, sent):
+            candidacy.renewed(sent)
+
+    def _is_watched(self, candidacy: Candidacy, sent: float) -> bool:
+        """Tell the watchdog until when the daemon may act; False where it acts no more."""
+        with self._extending:
+            if candidacy.is_lost or candidacy.is_withdrawn:
+                return False
             deadline = lease_times.kill_at(sent, candidacy.seconds)
             self._watchdog.extend(candidacy.workflow, deadline)
-            candidacy.renewed(sent)
+            return True
 
     def _look(self, standings: Mapping[str, Standing]) -> None:
         for workflow, standing in standings.items():
-            candidacy = self._candidacies[workflow]
+            candidacy = self._candidacies.get(workflow)
+            if candidacy is None:
+                continue
             best = preferred(standing.candidates, workflow)
             if candidacy.lease is not None:
                 draining = self.draining
@@ -236,7 +252,8 @@ class LeaseKeeper:
 
     def _acquire(self, candidacy: Candidacy, standing: Standing, wait: float) -> None:
         sent, seconds = boot_time(), candidacy.seconds
-        self._watchdog.extend(candidacy.workflow, lease_times.kill_at(sent, seconds))
+        if not self._is_watched(candidacy, sent):
+            return
         token = None
         try:
             token = self._leases.acquire(standing, seconds, wait)
@@ -249,7 +266,7 @@ class LeaseKeeper:
         candidacy.acquired(Lease(candidacy.workflow, token, self.name, valid_until), sent, standing)
 
     def _tell_all(self, tell: Callable[[Candidacy], object]) -> None:
-        for candidacy in list(self._candidacies.values()):
+        for candidacy in self._candidacies.values():
             tell(candidacy)
 
 

@@ -28,6 +28,7 @@ from sortie.http.errors import MAYBE_DONE, chain_of, failure
 from sortie.http.etags import ETagMemory
 from sortie.http.requests import HttpRequest, Provider
 from sortie.http.slots import RequestSlots
+from sortie.http.under_lease import extensions
 from sortie.model import LostAnswer, RateBudget, TrackerError, TrackerErrorKind
 from sortie.model.secrets import redactor
 from sortie.model.texts import start_of
@@ -37,8 +38,7 @@ LONGEST_REQUEST = 50.0
 
 HTTP_TIMEOUT = httpx2.Timeout(connect=10.0, read=30.0, write=30.0, pool=None)
 
-_SHOWN = 500  # characters of what a tracker says about an error
-_SHOWN_BODY = 80  # and of a body that is not what it should be
+_SHOWN, _SHOWN_BODY = 500, 80  # characters of an error, and of a body that is not as it should be
 
 
 def segment(text: str | int) -> str:
@@ -206,10 +206,11 @@ class HttpClient:
     async def _sent(
         self, request: HttpRequest, url: httpx2.URL, headers: Mapping[str, str]
     ) -> HttpAnswer:
+        told = extensions(self._attempt(request), is_change=request.is_change)
         try:
             with trio.fail_after(LONGEST_REQUEST):
                 question = self._client.build_request(
-                    request.method, url, json=request.body, headers=headers
+                    request.method, url, json=request.body, headers=headers, extensions=told
                 )
                 reply = await self._client.send(question, stream=True, auth=None)
                 try:
@@ -225,8 +226,8 @@ class HttpClient:
                 exc, self._attempt(request), self._clean(chain_of(exc)), is_change=request.is_change
             ) from exc
         except trio.TooSlowError as exc:
-            told = f"the answer took more than {LONGEST_REQUEST:g} s"
-            raise self._unread(request, told) from exc
+            late = f"the answer took more than {LONGEST_REQUEST:g} s"
+            raise self._unread(request, late) from exc
         except LargeBody as exc:
             raise self._unread(request, str(exc)) from exc
         return HttpAnswer(

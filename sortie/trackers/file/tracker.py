@@ -10,6 +10,7 @@ from functools import partial
 import trio
 from msgspec.structs import replace
 
+from sortie.http.under_lease import require_right_to_change
 from sortie.model import (
     Blocker,
     Issue,
@@ -132,6 +133,7 @@ class FileTracker(Tracker):
             with trio.move_on_after(LOCK_WAIT):
                 while True:
                     with suppress(LockTaken):
+                        require_right_to_change(f"cannot change issue {issue.identifier}")
                         reading, changed = await run_in_thread(
                             self._files.change, self._reading, issue.id, expected, change
                         )

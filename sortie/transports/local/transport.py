@@ -16,6 +16,7 @@ from functools import partial
 import trio
 
 from sortie.model import LOCAL, ProcessesLeft, ProcessIdentity, RunId, TransportError
+from sortie.resources.lease import LeaseLost, require_lease
 from sortie.resources.register import not_known
 from sortie.transports import COOKIE, Command, Process, Script
 from sortie.transports.local.cgroup_files import cgroup_of
@@ -101,6 +102,7 @@ class LocalTransport:
     @asynccontextmanager
     async def _process(self, command: Command) -> AsyncIterator[LocalProcess]:
         check_speakable(command)
+        _require_lease(command)
         walled = command.wrappers or command.listener is not None or command.container is not None
         if walled and not self._isolates:
             raise TransportError(f"could not start {command.argv[0]}: {NO_SANDBOX}")
@@ -273,6 +275,14 @@ class LocalTransport:
             await in_thread(self._server.close)
         if self._groups is not None:
             await in_thread(self._groups.close)
+
+
+def _require_lease(command: Command) -> None:
+    """Raise TransportError where the lease of the workflow is over."""
+    try:
+        require_lease()
+    except LeaseLost as exc:
+        raise TransportError(f"could not start {command.argv[0]}: {exc}") from exc
 
 
 def _own_group(tree: CommandTree, seen: ProcessInfo) -> RunGroup | None:

@@ -1,0 +1,47 @@
+"""What a daemon with a lease sees to when it changes something over HTTP.
+
+Rule 1: nothing is changed once the lease is over.
+Rule 2: what was sent, and not taken by the other side within some seconds, is never sent again by
+the kernel: else a change could arrive when another daemon has looked for it in vain already.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Mapping
+from typing import Any
+
+from sortie.model import TrackerError, TrackerErrorKind
+from sortie.resources.lease import LeaseLost, current_lease, require_lease
+
+UNTAKEN_LIMIT = 5.0
+"""Seconds after which what the other side has not taken is given up, with its connection. A life
+without lease is cancelled this long before the lease is over, or earlier."""
+
+_TCP_USER_TIMEOUT = getattr(socket, "TCP_USER_TIMEOUT", None)
+
+
+def require_right_to_change(attempt: str) -> None:
+    """Raise TrackerError where the lease is over."""
+    try:
+        require_lease()
+    except LeaseLost as exc:
+        raise TrackerError(TrackerErrorKind.UNAVAILABLE, f"{attempt}: {exc}") from exc
+
+
+def extensions(attempt: str, *, is_change: bool) -> dict[str, Any]:
+    """Return what the client is told with a request. Raises TrackerError for a change where the
+    lease is over."""
+    if is_change:
+        require_right_to_change(attempt)
+    if current_lease() is None or _TCP_USER_TIMEOUT is None:
+        return {}
+    return {"trace": _bound}
+
+
+async def _bound(event: str, told: Mapping[str, Any]) -> None:
+    """Bound a new connection. See https://www.encode.io/httpcore/extensions/#trace."""
+    if event == "connection.connect_tcp.complete":
+        made = told["return_value"].get_extra_info("socket")
+        if made is not None and _TCP_USER_TIMEOUT is not None:
+            made.setsockopt(socket.IPPROTO_TCP, _TCP_USER_TIMEOUT, int(UNTAKEN_LIMIT * 1000))
