@@ -172,4 +172,4 @@ async def _lead(
 
 def _begin_anew() -> NoReturn:
     """Begin this program anew in the same process, as a daemon that stands by."""
-    os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
+    os.execv(sys.executable, [sys.executable, "-m", "sortie", *sys.argv[1:]])

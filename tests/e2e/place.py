@@ -66,8 +66,8 @@ class Place:
         self.workspaces = root / "workspaces"
         self.agents_log = root / "agents.jsonl"
         self.home = root / "home"
-        self.issues.mkdir()
-        self.home.mkdir()
+        self.issues.mkdir(exist_ok=True)
+        self.home.mkdir(exist_ok=True)
         self.write_workflow()
 
     def write_workflow(

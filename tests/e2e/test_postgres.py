@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 from collections.abc import Callable, Iterator
 
 import psutil
 import pytest
+import trio
 
 from tests.e2e.conftest import Start
-from tests.e2e.daemon import Daemon
+from tests.e2e.daemon import Daemon, run_command
 from tests.e2e.place import Place
 from tests.e2e.stubborn import in_short
 from tests.store.postgres_server import PASSWORD, PostgresServer, postgres_running
@@ -114,6 +114,9 @@ async def test_what_runs_goes_on_while_the_server_is_away(
 ) -> None:
     """Nothing is started until it is back; then everything is recorded, once."""
     use(place, schema, hooks={"after_run": WAIT_FOR_GO}, agent={"max_concurrent_agents": 5})
+    place.write_text(
+        place.workflow.read_text().replace('"store": {', '"store": {"lease_ms": 600000,')
+    )
     place.add_issue("A")
 
     async with start(SORTIE_STORE_URL=server.url) as daemon:
@@ -167,55 +170,48 @@ async def test_a_killed_daemon_goes_on_from_the_server(
     assert in_short(rows) == [(0, "interrupted"), (0, "succeeded")]
 
 
-async def test_a_second_daemon_of_a_schema_is_refused(
-    place: Place, start: Start, server: PostgresServer, schema: str
+async def test_a_second_daemon_of_a_schema_stands_by(
+    place: Place, start: Start, nursery: trio.Nursery, server: PostgresServer, schema: str
 ) -> None:
-    """Also from another directory, where no lock of a file stands in its way."""
-    other = place.root / "other"
-    other.mkdir()
-    second = Place(other)
-    use(second, schema)
+    """Also from another directory; it leads as soon as the first one has ended."""
+    root = place.root / "other"
+    root.mkdir()
+    other = Place(root)
+    use(other, schema)
+    second = Daemon(other, nursery, run_command(port=0), 0)
+    second.environ = {"SORTIE_STORE_URL": server.url}
 
-    async with start(SORTIE_STORE_URL=server.url) as daemon:
-        await daemon.line("daemon.started")
-        refused = await second.sortie("run", "--port", "0", SORTIE_STORE_URL=server.url)
+    async with start(SORTIE_STORE_URL=server.url) as first:
+        await first.line("daemon.started")
+        async with second:
+            waiting = await second.line("lease.waiting")
+            before = second.lines("lease.acquired")
+            first.signal(signal.SIGTERM)
+            await second.line("daemon.started")
+            acquired = second.lines("lease.acquired")
+    assert waiting["leader"].endswith(f":{first.process.pid}")
+    assert before == []
+    assert [line.get("former") for line in acquired] == [None]
 
-    assert refused.code == 1
-    assert "is in use by another daemon (sortie" in refused.err
-    assert "stop that one, or name another schema with store.schema" in refused.err
 
-
-async def test_a_daemon_that_lost_its_place_to_another_starts_nothing(
-    place: Place, start: Start, server: PostgresServer, schema: str
+async def test_a_standby_ends_when_it_is_asked_to(
+    place: Place, start: Start, nursery: trio.Nursery, server: PostgresServer, schema: str
 ) -> None:
-    """Another one has begun while it was cut off: it says so, and leaves the issues to that."""
-    other = place.root / "other"
-    other.mkdir()
-    second = Place(other)
-    use(second, schema)
+    """It has nothing to end, so it ends at once, with success."""
+    root = place.root / "other"
+    root.mkdir()
+    other = Place(root)
+    use(other, schema)
+    second = Daemon(other, nursery, run_command(port=0), 0)
+    second.environ = {"SORTIE_STORE_URL": server.url}
 
-    async with start(SORTIE_STORE_URL=server.url) as daemon:
-        await daemon.line("daemon.started")
-        os.kill(daemon.process.pid, signal.SIGSTOP)
-        try:
-            for pid in server.sessions():
-                server.ask("SELECT pg_terminate_backend(%s::int)", pid)
-            ran = await second.sortie(
-                "run", "--port", "0", "--exit-when-idle", SORTIE_STORE_URL=server.url
-            )
-        finally:
-            os.kill(daemon.process.pid, signal.SIGCONT)
-        place.add_issue("A")
-        await daemon.ready(503, "another one has worked with it meanwhile")
-        await daemon.line("poll.skipped", failures=20)
-        daemon.signal(signal.SIGTERM)
-        code = await daemon.exit_code()
-        last_words = daemon.strays.pop()
+    async with start(SORTIE_STORE_URL=server.url) as first:
+        await first.line("daemon.started")
+        async with second:
+            await second.line("lease.waiting")
+        code = second.process.returncode
 
-    assert ran.code == 0
-    assert daemon.lines("run.started") == []
-    assert code == 1  # it could not record that it ends
-    assert "restart this daemon" in last_words
+    assert code == 0
 
 
 async def test_the_doctor_looks_at_the_server(

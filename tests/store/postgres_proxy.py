@@ -22,10 +22,17 @@ class PostgresProxy:
         self.lost = 0
         self._losing: tuple[bool, bool] | None = None
         self._is_deaf = False
+        self._scopes: set[trio.CancelScope] = set()
 
     def lose_commit(self, *, passed_on: bool, then_away: bool) -> None:
         """Break the connection in the next COMMIT, before or after the server has made it."""
         self._losing = (passed_on, then_away)
+
+    def refuse(self) -> None:
+        """Break all connections, and let no new one through."""
+        self.is_away = True
+        for scope in self._scopes:
+            scope.cancel()
 
     def heal(self) -> None:
         """Lose nothing any more."""
@@ -47,6 +54,7 @@ class PostgresProxy:
             await trio.open_tcp_stream("127.0.0.1", self._server_port) as server,
             trio.open_nursery() as nursery,
         ):
+            self._scopes.add(nursery.cancel_scope)
             nursery.start_soon(self._up, client, server, nursery.cancel_scope)
             nursery.start_soon(self._down, client, server, nursery.cancel_scope)
 

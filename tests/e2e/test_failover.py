@@ -1,0 +1,54 @@
+"""A leader that is killed, stopped or cut off, and the daemon that takes its workflow over."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e.failovers import BLOWS, SLOTS, a_pair
+from tests.e2e.place import Place
+from tests.store.postgres_server import PostgresServer, postgres_running
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[PostgresServer]:
+    """A server with durable commits."""
+    with postgres_running(fsync="on") as running:
+        yield running
+
+
+async def test_a_stopped_leader_is_followed_and_never_wakes(
+    place: Place, server: PostgresServer
+) -> None:
+    """Its watchdog ends it, so that no issue has two agents, and its successor begins anew."""
+    async with a_pair(place, server) as pair:
+        former = await pair.led()
+        await pair.worked_on(SLOTS)
+        following = await pair.strike("stopped")
+        await pair.worked_on(2 * SLOTS)
+        acquired = await following.daemon.line("lease.acquired")
+        interrupted = following.daemon.lines("run.interrupted")
+
+    assert pair.troubles() == []
+    assert acquired["former"].endswith(f":{former.pid}")
+    assert len(interrupted) == SLOTS
+    assert [row[2] for row in pair.leaderships()] == ["expired", "released"]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("seed", range(5))
+async def test_failovers_in_a_row(place: Place, server: PostgresServer, seed: int) -> None:
+    """Whatever befalls a leader, no issue has two agents, and tokens only grow."""
+    chance = random.Random(seed)
+    async with a_pair(place, server) as pair:
+        await pair.led()
+        for number in range(6):
+            await pair.worked_on((number + 1) * SLOTS)
+            await pair.strike(chance.choice(BLOWS))
+            while len(pair.candidates) < 2:
+                await pair.join(f"more-{number}")
+
+    assert pair.troubles() == []
+    assert pair.tokens == sorted(pair.tokens)
