@@ -156,7 +156,7 @@ class PostgresDatabase(Database):
             self._mark = mark
 
     def require_lease(self) -> None:
-        """Keep the lease from being acquired anew until the transaction ends.
+        """Keep the lease from being acquired anew until the transaction ends, if there is one.
 
         Raises LeaseLost where that has happened already.
         """
@@ -237,6 +237,7 @@ class PostgresDatabase(Database):
         """
         if self._lock.is_held:
             return
+        self.require_lease()
         self._lock.take()
         if self._mark is not None:
             self._compare_mark()

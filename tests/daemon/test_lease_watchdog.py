@@ -1,0 +1,150 @@
+"""The watchdog of leases, as the process that it is: what it kills, and when it does not."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import psutil
+import pytest
+
+DAEMON = """
+import subprocess, sys, time
+from sortie.daemon.watchdog_client import LeaseWatchdog
+from sortie.resources.lease import boot_time
+watchdog = LeaseWatchdog()
+{before}
+print("ready", watchdog._process.pid if watchdog._process else 0, flush=True)
+for line in sys.stdin:
+    exec(line)
+    print("done", flush=True)
+"""
+
+
+class Watched:
+    """A process that has a watchdog, and obeys lines of Python."""
+
+    def __init__(self, before: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", DAEMON.format(before=before)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.watchdog = int(self.said().split()[1])
+
+    def said(self) -> str:
+        """Return its next line."""
+        assert self.process.stdout is not None
+        return self.process.stdout.readline()
+
+    def do(self, line: str) -> None:
+        """Have it do something."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{line}\n")
+        self.process.stdin.flush()
+        assert self.said() == "done\n"
+
+    def end(self) -> None:
+        """Kill it."""
+        self.process.kill()
+        self.process.wait()
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.close()
+        self.process.stdout.close()
+
+
+@pytest.fixture
+def watched(request: pytest.FixtureRequest) -> Iterator[Watched]:
+    """A process with a deadline in a second, or what the test's parameter says."""
+    made = Watched(getattr(request, "param", "watchdog.extend('w', boot_time() + 1)"))
+    yield made
+    made.end()
+
+
+def is_gone(pid: int) -> bool:
+    """Tell whether a process ends within a minute."""
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        try:
+            if psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
+                return True
+        except psutil.NoSuchProcess:
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def test_a_deadline_that_passes_ends_the_process(watched: Watched) -> None:
+    """By SIGKILL; then the watchdog ends, too."""
+    assert watched.process.wait(60) == -signal.SIGKILL
+    assert is_gone(watched.watchdog)
+
+
+def test_a_stopped_process_is_ended_as_well(watched: Watched) -> None:
+    """Else it would go on where it stood, an hour later."""
+    watched.process.send_signal(signal.SIGSTOP)
+
+    assert watched.process.wait(60) == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("watched", ["watchdog.extend('w', boot_time() + 3)"], indirect=True)
+def test_what_was_extended_or_cleared_ends_nothing(watched: Watched) -> None:
+    """The other deadline counts still, and ends the process when it passes."""
+    watched.do("watchdog.extend('w', boot_time() + 600)")
+    watched.do("watchdog.extend('v', boot_time() + 0.5); watchdog.clear('v')")
+    time.sleep(4)
+    lives = watched.process.poll() is None
+    watched.do("watchdog.extend('w', boot_time() + 0.1)")
+
+    assert lives
+    assert watched.process.wait(60) == -signal.SIGKILL
+
+
+def test_one_that_was_killed_is_replaced(watched: Watched) -> None:
+    """The next deadline starts another one, which knows of all."""
+    watched.do("watchdog.extend('w', boot_time() + 600)")
+    os.kill(watched.watchdog, signal.SIGKILL)
+    watched.do("watchdog._process.wait(); watchdog.extend('w', boot_time() + 600)")
+    watched.do("watchdog.extend('v', boot_time() + 0.2)")
+
+    assert watched.process.wait(60) == -signal.SIGKILL
+
+
+@pytest.mark.parametrize(
+    "watched",
+    [
+        "from sortie.transports.local.mark import carry, mark_of_database\n"
+        "mark = mark_of_database('watched')\n"
+        "watchdog.extend('w', boot_time() + 600)\n"
+        "watchdog.find_runs_by(cgroup=None, mark=mark)\n"
+        "assert carry(mark)\n"
+    ],
+    indirect=True,
+)
+def test_what_carries_the_mark_ends_with_the_process(watched: Watched) -> None:
+    """Also where the daemon was killed by something else, and its runs live in no namespace."""
+    watched.do("child = subprocess.Popen(['sleep', '600'], start_new_session=True)")
+    (child,) = [
+        each
+        for each in psutil.Process(watched.process.pid).children()
+        if each.pid != watched.watchdog
+    ]
+    watched.process.kill()
+
+    assert is_gone(child.pid)
+    assert is_gone(watched.watchdog)
+
+
+def test_an_end_in_good_order_ends_nothing(watched: Watched) -> None:
+    """The watchdog that was told so leaves what is there alone."""
+    watched.do("watchdog.close()")
+
+    assert is_gone(watched.watchdog)
+    time.sleep(1.5)
+    assert watched.process.poll() is None
