@@ -277,6 +277,7 @@ def obey_operator(state: SchedulerState, event: OperatorEvent, now: float) -> No
             answer(state, ask, retry(state, name, now))
         case ev.StartsSuspended(reason):
             state.suspended = reason
+            state.dispatch_needed = True
         case ev.ShutdownRequested():
             shut_down(state)
         case _:

@@ -58,6 +58,19 @@ def test_a_pause_outlasts_the_daemon() -> None:
     assert (len(starts(paused)), len(starts(resumed))) == (0, 1)
 
 
+def test_nothing_starts_while_starts_are_suspended() -> None:
+    """A due wait stays due, its retry says why, and it runs once starts are allowed again."""
+    driver = at.waiting()
+    driver.tell(ev.StartsSuspended("another daemon takes over"))
+
+    answer = told(driver.tell(ev.RetryAsked("a", 1)))
+    suspended = driver.pass_time()
+    again = driver.settle(driver.tell(ev.StartsSuspended(None)))
+
+    assert answer.message == "A is due now, but another daemon takes over"
+    assert (len(starts(suspended)), len(starts(again))) == (0, 1)
+
+
 def test_a_refresh_polls_at_once_unless_the_daemon_is_stopping() -> None:
     """One under way is followed by another, however many ask."""
     driver = Lives()
