@@ -15,12 +15,14 @@ from sortie.documents import Node
 from sortie.model.texts import UNUSABLE
 
 _REFERENCE = re.compile(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))", re.ASCII)
+_NUMBER = re.compile(r"\d{1,15}(\.\d{1,15})?", re.ASCII)
 
 
 class Lookup(Enum):
     """How ``$VAR`` and ``${VAR}`` are looked up in a setting; put it into ``Annotated``."""
 
     WHOLE = auto()  # where the reference is the whole value
+    NUMBER = auto()  # as WHOLE; the variable's text is read as a number
     ANYWHERE = auto()
     ONLY = auto()  # nothing but a reference is accepted
     ONLY_OR_TRACKER = auto()  # as ONLY, or the word ``tracker``
@@ -110,6 +112,8 @@ def _resolve_text(node: Node, lookup: Lookup, context: DecodeContext) -> Resolve
 def _finished(result: Resolved, lookup: Lookup, context: DecodeContext) -> Resolved:
     assert result.node is not None
     text = str(result.node.value)
+    if lookup is Lookup.NUMBER and result.used and _NUMBER.fullmatch(text.strip()):
+        return replace(result, node=replace(result.node, value=float(text)))
     if lookup is Lookup.HOST_PATH and (text == "~" or text.startswith("~/")):
         return result
     is_path = lookup in (Lookup.PATH, Lookup.HOST_PATH)

@@ -77,7 +77,7 @@ async def candidate(
     from sortie.daemon.candidacy import Candidacy
 
     keeper = leaderships.keeper_of(settings)
-    candidacy = Candidacy(settings.store.schema_name, settings.store.lease_ms / 1000)
+    candidacy = Candidacy(settings.store.schema_name, settings.store.lease)
     candidacy.is_known = leaderships.has_begun_anew
     keeper.stand(candidacy)
     try:

@@ -147,7 +147,13 @@ def test_defaults_are_those_of_the_contract() -> None:
         "journal": {"keep_days": 7, "max_bytes": 256 << 20},
         "budget": {"daily_credits": 0.0, "daily_cost_usd": 0.0, "timezone": "UTC"},
         "token_rates": {},
-        "store": {"url": None, "schema_name": "sortie"},
+        "store": {
+            "url": None,
+            "schema_name": "sortie",
+            "shared_schema": "sortie_shared",
+            "lease": 15.0,
+            "weight": 1.0,
+        },
         "db_path": "/srv/.sortie.db",
         "isolation": Isolation.AUTO,
         "trust": {

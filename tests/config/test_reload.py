@@ -18,7 +18,7 @@ file: {path: elsewhere, others: [a]}
 workspace: {root: /elsewhere}
 server: {host: localhost, port: 1, auth_token: $T}
 logging: {level: debug, format: json}
-store: {url: postgresql://h/d, schema: other}
+store: {url: postgresql://h/d, schema: other, shared_schema: all, lease_ms: 20000, weight: 2}
 db_path: other.db
 isolation: none
 polling: {interval_ms: 5}
@@ -47,6 +47,9 @@ def test_what_needs_a_restart_is_named() -> None:
         "logging.format",
         "store.url",
         "store.schema",
+        "store.shared_schema",
+        "store.lease_ms",
+        "store.weight",
         "db_path",
         "isolation",
     )

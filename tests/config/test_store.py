@@ -30,6 +30,21 @@ def test_a_server_has_them_where_one_is_named() -> None:
     assert "s3cretword" not in repr(settings)
 
 
+@pytest.mark.parametrize(
+    ("given", "environ", "expected"),
+    [("2", {}, 2.0), ("0.5", {}, 0.5), ("$W", {"W": "1.5"}, 1.5), ("${W}", {"W": "3"}, 3.0)],
+)
+def test_a_machine_may_have_its_own_weight(
+    given: str, environ: dict[str, str], expected: float
+) -> None:
+    """One file serves several machines, whose environments differ."""
+    settings = settings_of(
+        GOOD + f"store:\n  url: {URL}\n  weight: {given}\n", around(dict(environ))
+    )
+
+    assert settings.store.weight == expected
+
+
 def test_a_password_is_hidden_as_written_and_as_meant() -> None:
     """A short one is a word that stands in other texts as well."""
     escaped = StoreSettings(url=SecretStr("postgres://me:p%40ss%2Fword@h/d"))
@@ -47,11 +62,16 @@ def test_a_password_is_hidden_as_written_and_as_meant() -> None:
         (f"  url: {URL}\n  schema: pg_app", "store.schema: needs a name of at most 63 bytes"),
         (f"  url: {URL}\n  schema: {'ü' * 32}", "store.schema: needs a name of at most 63 bytes"),
         (f"  url: {URL}\n  schema: ''", "store.schema: "),
+        (f"  url: {URL}\n  schema: sortie_shared", "store.shared_schema: needs another name"),
+        (f"  url: {URL}\n  weight: 0", "store.weight: needs a number above 0, at most 1000"),
+        (f"  url: {URL}\n  weight: $HEAVY", "store.weight: needs a number above 0, at most 1000"),
+        (f"  url: {URL}\n  lease_ms: 9000", "store.lease_ms: needs a whole number of milliseconds"),
+        ("  lease_ms: 20000", "store.lease_ms: means nothing without store.url, and is ignored"),
     ],
 )
 def test_what_no_server_takes_is_found(lines: str, found: str) -> None:
     """At its place in the file, without the password."""
-    told = findings(GOOD + f"store:\n{lines}\n")
+    told = findings(GOOD + f"store:\n{lines}\n", around({"HEAVY": "much"}))
 
     assert len(told) == 1
     assert found in told[0]

@@ -51,11 +51,13 @@ SPECIAL = {
     "workspace.root": "derived",
     "server.auth_token": "made at start",
     "db_path": "`.sortie.db`",
+    "store.weight": "`1`",
     "worker.kubernetes.clusters": "one with the name `kubernetes`",
 }
 LOOKUPS = {
     "anywhere in the value": Lookup.ANYWHERE,
     "where the reference is the whole value": Lookup.WHOLE,
+    "whole value, then as a number": Lookup.NUMBER,
     "whole value, then as a path": Lookup.PATH,
     "whole value, then as a path of the machine where runs live": Lookup.HOST_PATH,
     "nothing but a reference is accepted": Lookup.ONLY,
