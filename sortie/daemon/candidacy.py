@@ -13,7 +13,7 @@ import trio
 from sortie.resources.lease import Lease, boot_time
 from sortie.scheduler import lease_times
 from sortie.scheduler.lease_times import Ending
-from sortie.store.leases import Standing
+from sortie.store.leases import LeaseStanding
 
 
 class Candidacy:
@@ -58,11 +58,11 @@ class Candidacy:
         with suppress(trio.RunFinishedError):
             self._loop.run_sync_soon(tell)
 
-    def see(self, standing: Standing) -> None:
+    def see(self, standing: LeaseStanding) -> None:
         """Know how the lease stands that another daemon has."""
         self.leader, self.error, self.is_known = standing.name, None, True
 
-    def acquired(self, lease: Lease, sent_at: float, former: Standing) -> None:
+    def acquired(self, lease: Lease, sent_at: float, former: LeaseStanding) -> None:
         """Lead the workflow from now on; it was asked for at ``sent_at``."""
         self.lease, self.sent_at, self.error = lease, sent_at, None
         self.leader, self.taken_from = lease.holder, former.name

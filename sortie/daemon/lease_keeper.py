@@ -24,7 +24,7 @@ from sortie.model import StoreError
 from sortie.resources.lease import Lease, boot_time
 from sortie.scheduler import lease_times
 from sortie.scheduler.rendezvous import preferred
-from sortie.store.leases import Standing
+from sortie.store.leases import LeaseStanding
 from sortie.store.postgres_address import PostgresAddress
 from sortie.store.postgres_connection import PostgresConnection
 from sortie.store.postgres_errors import explanation
@@ -230,7 +230,7 @@ class LeaseKeeper:
             self._watchdog.extend(candidacy.workflow, deadline)
             return True
 
-    def _look(self, standings: Mapping[str, Standing]) -> None:
+    def _look(self, standings: Mapping[str, LeaseStanding]) -> None:
         for workflow, standing in standings.items():
             candidacy = self._candidacies.get(workflow)
             if candidacy is None:
@@ -250,7 +250,7 @@ class LeaseKeeper:
                 if standing.left <= -wait and self.daemon in standing.candidates:
                     self._acquire(candidacy, standing, wait)
 
-    def _acquire(self, candidacy: Candidacy, standing: Standing, wait: float) -> None:
+    def _acquire(self, candidacy: Candidacy, standing: LeaseStanding, wait: float) -> None:
         sent, seconds = boot_time(), candidacy.seconds
         if not self._is_watched(candidacy, sent):
             return

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 
-class Standing(Struct, frozen=True, kw_only=True):
+class LeaseStanding(Struct, frozen=True, kw_only=True):
     """How the lease of a workflow stands on the server.
 
     ``daemon`` and ``name`` are those of its holder, None without one; ``left`` are the seconds

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from sortie.store.leases import Standing
+from sortie.store.leases import LeaseStanding
 from sortie.store.postgres_connection import PostgresConnection
 from sortie.store.postgres_lock import end_leader
 
@@ -106,7 +106,7 @@ class PostgresLeases:
         """Be a candidate for nothing any more."""
         self._connection.execute("DELETE FROM daemons WHERE id = %(id)s", id=self.daemon)
 
-    def standings(self, workflows: Iterable[str]) -> Mapping[str, Standing]:
+    def standings(self, workflows: Iterable[str]) -> Mapping[str, LeaseStanding]:
         """Return how leases stand, by their workflows."""
         wanted = sorted(workflows)
         weights: dict[str, dict[str, float]] = {workflow: {} for workflow in wanted}
@@ -117,7 +117,7 @@ class PostgresLeases:
         ):
             weights[row["workflow"]][row["id"]] = row["weight"]
         return {
-            row["workflow"]: Standing(
+            row["workflow"]: LeaseStanding(
                 workflow=row["workflow"],
                 token=row["token"],
                 daemon=row["daemon"],
@@ -128,7 +128,7 @@ class PostgresLeases:
             for row in self._connection.execute(_STANDING, workflows=wanted)
         }
 
-    def acquire(self, standing: Standing, seconds: float, wait: float) -> int | None:
+    def acquire(self, standing: LeaseStanding, seconds: float, wait: float) -> int | None:
         """Take a lease that has been over for ``wait`` seconds; return its token.
 
         Returns None where another daemon was first, or has renewed it.
