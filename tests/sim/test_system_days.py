@@ -18,6 +18,7 @@ from sortie.scheduler.events import (
     DayBegan,
     HostReached,
     HostTroubled,
+    StartsSuspended,
     TimePassed,
     UsageLimitMet,
     UsageLimitPassed,
@@ -66,6 +67,7 @@ UNREACHABLE: set[object] = {
     facts.HostPaused,
     facts.HostGivenUp,
     facts.HostBack,
+    StartsSuspended,  # no other daemon is there to take the workflow over
 }
 """What no day can reach."""
 

@@ -226,6 +226,13 @@ FACTS: tuple[f.Fact, ...] = (
     f.ConnectionRefused(
         run_id=RUN, host="elsewhere.example", port=443, reason="not listed", connections=2
     ),
+    f.LeaseAwaited(leader="one.example:7"),
+    f.LeaseAwaited(leader=None, error="connection refused"),
+    f.LeaseAcquired(token=3),
+    f.LeaseAcquired(token=4, former="one.example:7"),
+    f.LeaseEnded(token=4, reason="its lease could not be renewed in time"),
+    f.HandOverBegan(reason="drained", running=2),
+    f.HandOverEnded(),
 )
 
 KINDS: frozenset[type[f.Fact]] = frozenset(

@@ -161,6 +161,13 @@ def test_every_fact_has_its_line() -> None:
         ("warning", "slots.overcommitted"),
         ("debug", "network.connection"),
         ("info", "network.refused"),
+        ("info", "lease.waiting"),
+        ("warning", "lease.waiting"),
+        ("info", "lease.acquired"),
+        ("warning", "lease.acquired"),
+        ("error", "lease.lost"),
+        ("info", "lease.handing_over"),
+        ("info", "lease.kept"),
     ]
 
 
