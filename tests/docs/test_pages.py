@@ -64,10 +64,16 @@ def test_the_readme_shows_the_issues_of_the_demo() -> None:
 
 
 def test_the_checks_run_the_second_line() -> None:
-    """The line for the tests is what ``.ci/run`` runs, but for how much pip says."""
-    text = (ROOT / ".ci/run").read_text(encoding="utf-8")
+    """The line for the tests is what ``.ci/run`` runs, but for how much pip says.
 
-    assert TESTS in text.replace(" install -q ", " install ")
+    It makes the environment first, and runs the tests in it when they have been compiled.
+    """
+    text = (ROOT / ".ci/run").read_text(encoding="utf-8").replace(" install -q ", " install ")
+    environment, _, test = TESTS.rpartition(" && ")
+
+    lines = text.splitlines()
+    assert environment in lines
+    assert f'{test} "${{full[@]}}" || failed=1' in lines[lines.index(environment) :]
 
 
 def test_the_readme_lists_every_command() -> None:
