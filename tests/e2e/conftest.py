@@ -23,10 +23,6 @@ class Start(Protocol):
     def __call__(self, *options: str, **environ: str | None) -> Daemon: ...
 
 
-_BEGUN: set[str] = set()
-"""Modules of which a test was begun in this process."""
-
-
 @pytest.fixture(scope="session")
 def loaded() -> Iterator[LoadedSortie]:
     """What ``sortie`` is forked from, which saves each start the loading of a thousand modules."""
@@ -39,13 +35,12 @@ def loaded() -> Iterator[LoadedSortie]:
 def place(tmp_path: Path, loaded: LoadedSortie, request: pytest.FixtureRequest) -> Iterator[Place]:
     """An empty place with a workflow; no process of a run may outlive the test.
 
-    A module's first start is that of the installed program, and with --full all are.
+    The first start of each process of tests is that of the installed program, and with --full all
+    are.
     """
     here = Place(tmp_path)
-    module = request.module.__name__
-    here.installed_starts = 0 if module in _BEGUN else 1
+    here.installed_starts, loaded.installed_starts = loaded.installed_starts, 0
     here.loaded = None if request.config.getoption("--full") else loaded
-    _BEGUN.add(module)
     yield here
     here.require_no_process()
 

@@ -24,7 +24,12 @@ _PLAIN = {"LANG": "C.UTF-8"}
 
 
 class LoadedSortie:
-    """A process that becomes ``sortie`` as often as asked; it is started when first asked."""
+    """A process that becomes ``sortie`` as often as asked; it is started when first asked.
+
+    ``installed_starts`` is how many starts are left to the installed program before.
+    """
+
+    installed_starts = 1
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
