@@ -69,7 +69,7 @@ async def all_over(several: Several, expected: dict[tuple[str, str], list[str]])
 
 
 @pytest.mark.parametrize(
-    ("count", "kills"), [(24, 2), pytest.param(200, 6, marks=pytest.mark.full)]
+    ("count", "kills"), [(12, 2), pytest.param(200, 6, marks=pytest.mark.full)]
 )
 async def test_each_issue_runs_as_its_rule_says(
     place: Place, start: Start, count: int, kills: int

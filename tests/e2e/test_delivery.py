@@ -27,7 +27,7 @@ from tests.workspaces.git_http import git_server
 
 pytestmark = pytest.mark.portless
 
-FEW = 6
+FEW = 4
 MANY = 50
 
 

@@ -28,7 +28,7 @@ from tests.workspaces.git_ssh import GitHost
 
 pytestmark = [requires_sshd, pytest.mark.portless]
 
-FEW = 4
+FEW = 3
 MANY = 50
 
 

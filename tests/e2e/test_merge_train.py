@@ -1,4 +1,4 @@
-"""Five pull requests of one base are merged one after another, also by a daemon that is killed."""
+"""Pull requests of one base are merged one after another, also by a daemon that is killed."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from tests.e2e.conftest import Start
 from tests.e2e.place import Place
 from tests.e2e.reviewed import Reviewed, Steps, killed_at, reviewed_place
 from tests.forges.service import ONE_KIND, TOKEN
+from tests.properties import examples
 from tests.workspaces.remotes import git
 
 pytestmark = pytest.mark.portless
 
-NAMES = [f"T-{number}" for number in range(1, 6)]
+NAMES = [f"T-{number}" for number in range(1, 1 + examples(3, 5))]
 STEPS: Steps = (
     ("merge.attempted", {"result": "updated"}),
     ("merge.attempted", {"result": "merged"}),
@@ -26,7 +27,7 @@ STEPS: Steps = (
 
 @pytest.fixture(params=ONE_KIND)
 def reviewed(request: pytest.FixtureRequest, place: Place) -> Iterator[Reviewed]:
-    """A place with five issues, on a forge of each kind."""
+    """A place with issues, on a forge of each kind."""
     with reviewed_place(place, request.param) as found:
         for name in NAMES:
             found.place.add_issue(name)
@@ -63,7 +64,7 @@ def expect_a_train(reviewed: Reviewed) -> None:
 async def test_a_train_merges_one_after_another(
     reviewed: Reviewed, start: Start, automatic: bool
 ) -> None:
-    """Five of one base: each with the ones before it in it, and checked so, also where the forge
+    """Those of one base: each with the ones before it in it, and checked so, also where the forge
     merges by itself."""
     reviewed.service.automatic = automatic
     async with start(FORGE_TOKEN=TOKEN):

@@ -15,9 +15,12 @@ from tests.e2e.daemon import Daemon
 from tests.e2e.place import PATIENCE, PROMPT, Json, Place
 from tests.e2e.remote import Fleet
 from tests.e2e.test_service_manager import told
+from tests.properties import examples
 from tests.transports.ssh.sshd import requires_sshd
 
 NAMES = ("api", "docs", "web")
+EACH = examples(8, 20)
+"""Issues of each workflow that are worked on through a kill."""
 
 
 class Several:
@@ -94,10 +97,10 @@ async def until_status(daemon: Daemon, name: str, status: str) -> Json:
     return found
 
 
-async def test_sixty_issues_of_three_workflows(several: Several, start: Start) -> None:
+async def test_many_issues_of_three_workflows(several: Several, start: Start) -> None:
     """All is worked on with never more runs than the common limit, through a kill, with a workflow
     that is broken at first and mended, and shares that change; commands find each daemon."""
-    several.add_issues(20, "delay=0.3")
+    several.add_issues(EACH, "delay=0.3")
     good = several.one["web"].workflow.read_text()
     several.one["web"].workflow.write_text("---\ntracker: {kind: nonsense}\n---\n")
     lives: list[list[Json]] = []
@@ -126,7 +129,7 @@ async def test_sixty_issues_of_three_workflows(several: Several, start: Start) -
             assert json.loads(ran.out)["workflow"]["path"] == str(place.workflow)
             endpoint = json.loads((place.root / ".sortie.db.daemon").read_text())
             assert endpoint["url"].endswith(f"/workflows/{name}/")
-        await until_handed_off(several, 60)
+        await until_handed_off(several, len(NAMES) * EACH)
         metrics = await daemon.metrics()
         lives.append(daemon.log)
         for name in NAMES:
@@ -137,7 +140,7 @@ async def test_sixty_issues_of_three_workflows(several: Several, start: Start) -
     assert max(most_at_once(log) for log in lives) == 5
     for name, place in several.one.items():
         done = [run["issue"] for run in await place.history() if run["status"] == "succeeded"]
-        assert sorted(done) == sorted(f"N-{number}" for number in range(20)), name
+        assert sorted(done) == sorted(f"N-{number}" for number in range(EACH)), name
 
 
 @requires_sshd
@@ -149,15 +152,15 @@ async def test_workflows_share_the_link_to_a_host(
     several.all.workflow.unlink()
     for name, place in several.one.items():
         place.write_workflow(PROMPT, **fleet.blocks(root=f"~/{name}"))
-    several.add_issues(4, "delay=0.3")
+    several.add_issues(2, "delay=0.3")
 
     async with start(".", "--max-agents", "3") as daemon:
-        await until_handed_off(several, 4)
+        await until_handed_off(several, 2)
         links = host.links()
         daemon.signal(signal.SIGKILL)
         await daemon.exit_code()
     async with start(".", "--max-agents", "3"):
-        await until_handed_off(several, 12)
+        await until_handed_off(several, 6)
         later = host.links()
 
     assert (links, later) == (1, 1)
@@ -165,7 +168,7 @@ async def test_workflows_share_the_link_to_a_host(
     for name, place in several.one.items():
         rows = await place.history()
         done = [row["issue"] for row in rows if row["status"] == "succeeded"]
-        assert sorted(done) == [f"N-{number}" for number in range(4)], name
+        assert sorted(done) == [f"N-{number}" for number in range(2)], name
         assert {row["host"] for row in rows} == {"one"}
 
 
