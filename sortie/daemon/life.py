@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from uuid import uuid4
 
 import trio
 
 from sortie.daemon.run_contexts import RunContexts, has_program
-from sortie.model import LOCAL
+from sortie.model import LOCAL, TransportError
 from sortie.orchestrator import Orchestrator, OrchestratorContext
 from sortie.orchestrator.recovery import Recovery, recover
 from sortie.scheduler import Memory, RunIds, Scheduler, policy_of
 from sortie.scheduler.grants import SlotGrant
 from sortie.store import Store
 from sortie.telemetry import Publish
+from sortie.transports import Transport
 from sortie.workflow.loader import Workflow
+
+_ASKED_WITHIN = 10.0
+"""Seconds for which the start of a daemon waits for the namespaces in which runs have pods."""
 
 
 async def recalled(
@@ -24,6 +29,7 @@ async def recalled(
 ) -> Memory:
     """End what an earlier daemon left running, and take over what it recorded."""
     settings = workflow.settings
+    await _ask_namespaces(workflow, contexts)
     recovery = Recovery(
         store=store,
         transport_of=lambda host: contexts.for_host(host).transport,
@@ -33,6 +39,25 @@ async def recalled(
         has_program=lambda rule: has_program(contexts.for_host(LOCAL, rule)),
     )
     return await recover(recovery, policy_of(settings))
+
+
+async def _ask_namespaces(workflow: Workflow, contexts: RunContexts) -> None:
+    """Take the leases of the namespaces in which runs have pods, as far as seconds allow.
+
+    Where a killed daemon's lease is not over yet, the namespace rests until it is. Without that, a
+    first run would meet the lease, and be recorded as failed.
+    """
+    if workflow.settings.worker.kubernetes is None:
+        return
+    with trio.move_on_after(_ASKED_WITHIN):
+        async with trio.open_nursery() as nursery:
+            for host in workflow.settings.worker.hosts:
+                nursery.start_soon(_ask_namespace, contexts.for_host(host).transport)
+
+
+async def _ask_namespace(transport: Transport) -> None:
+    with suppress(TransportError):  # the transport tells it, and the namespace rests
+        await transport.sweep((), grace=0.0)
 
 
 def make_orchestrator(

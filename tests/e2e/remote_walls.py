@@ -174,6 +174,7 @@ async def pods(place: Place) -> AsyncIterator[Wall]:
             },
             blows={
                 "daemon": strike_daemon,
+                "daemon while idle": partial(strike_idle_daemon, place),
                 **supervisors.blows,
                 **PodBlows(api).blows,
                 **clock_blows("server", set_servers),
@@ -185,6 +186,16 @@ async def pods(place: Place) -> AsyncIterator[Wall]:
             environ=ours.environ,
             left=left,
         )
+
+
+async def strike_idle_daemon(place: Place, struck: Struck) -> None:
+    """Kill the daemon once the agent is done, so that it leaves no run, and its lease."""
+    (place.root / "locks" / f"wait-{struck.issue}").unlink()
+    with trio.fail_after(PATIENCE):
+        while place.state_of(struck.issue) != "Human Review":
+            await trio.sleep(0.05)
+    await struck.daemon.line("run.finished", run=struck.run_id)
+    await strike_daemon(struck)
 
 
 class PodBlows:

@@ -125,6 +125,25 @@ async def test_an_issue_takes_a_pod_that_waits(place: Place, start: Start, api: 
     await remain(api, *[waiting["metadata"]["name"]] * 2)
 
 
+async def test_no_run_meets_the_lease_of_a_daemon_that_was_killed(
+    place: Place, start: Start, api: Api
+) -> None:
+    """Its namespace rests before any run is tried there, also where that daemon has left no run."""
+    spec = {"holderIdentity": "killed"}
+    api.objects.create("leases", "agents", {"metadata": {"name": "sortie-sortie"}, "spec": spec})
+    write_workflow(place)
+    place.add_issue("P-1")
+    async with start() as daemon:
+        rested = await daemon.line("host.rested")
+        with trio.fail_after(PATIENCE):
+            while "(killed)" not in (await place.sortie("explain", "P-1")).out:
+                await trio.sleep(0.05)
+    rows = await place.history()
+
+    assert "another daemon (killed) has it, or has ended just now" in rested["error"]
+    assert rows == []
+
+
 @pytest.mark.full
 async def test_a_daemon_that_was_killed_finds_the_volume_again(
     place: Place, start: Start, api: Api

@@ -155,7 +155,7 @@ class WallGame:
                 await trio.sleep(0.02)
         blows = {**self.wall.blows, **self.wall.long_blows}
         await blows[name](Struck(daemon=daemon, issue=issue, run_id=turns[0]))
-        waits.unlink()
+        waits.unlink(missing_ok=True)
         if daemon.process.returncode is None:
             await self._until_in("Human Review", number)
 
