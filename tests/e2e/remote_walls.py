@@ -228,6 +228,7 @@ class PodBlows:
         return {
             "server away for minutes": partial(self._stay_away, "refuses", MINUTES),
             "server silent for minutes": partial(self._stay_away, "silent", MINUTES),
+            "node away for minutes": self._lose_node_for_minutes,
         }
 
     def _pod_of(self, struck: Struck) -> Json:
@@ -256,6 +257,15 @@ class PodBlows:
         self._api.cut_links()
         await trio.sleep(SHORT_ABSENCE)
         self._api.kubelet.away = False
+
+    async def _lose_node_for_minutes(self, struck: Struck) -> None:
+        """Longer than its agent is waited for; the namespace is not rested for that."""
+        name = self._pod_of(struck)["metadata"]["name"]
+        self._api.kubelet.lose_node(POD_NAMESPACE, name)
+        self._api.cut_links()
+        await struck.daemon.line("run.interrupted", within=2 * MINUTES, run=struck.run_id)
+        self._api.kubelet.lost.discard(name)
+        assert struck.daemon.lines("host.rested") == [], "its namespace was rested"
 
     async def _delete_on_lost_node(self, struck: Struck) -> None:
         """The agent works on where nobody sees it, until the node is back."""

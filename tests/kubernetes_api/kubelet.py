@@ -51,6 +51,8 @@ class Kubelet:
     """Pods that are deleted do not go: their node is away."""
     away: bool = False
     """Nobody answers for the node: nothing can be run in its pods, and what runs there goes on."""
+    lost: set[str] = field(default_factory=set)
+    """The names of pods whose own node is away, and does not end them either."""
     variables: dict[str, str] = field(default_factory=dict)
     """What the images of pods set, besides what all have."""
     mounts: set[str] = field(default_factory=set)
@@ -87,7 +89,7 @@ class Kubelet:
 
     async def end(self, namespace: str, name: str, uid: str) -> None:
         """End a pod that was deleted: all in it, and then itself."""
-        while self.stuck:
+        while self.stuck or name in self.lost:
             await trio.sleep(0.05)
         await trio.sleep(START)
         pod = self.objects.get("pods", namespace, name)
@@ -115,11 +117,20 @@ class Kubelet:
         pod["status"] = {**pod.get("status", {}), "phase": "Failed", **status}
         self.objects.change("pods", namespace, pod)
 
+    def lose_node(self, namespace: str, name: str) -> None:
+        """Have the node of a pod be away, and the pod marked as the controller of nodes does."""
+        self.lost.add(name)
+        pod = self.objects.get("pods", namespace, name)
+        for one in pod["status"]["conditions"]:
+            if one["type"] == "Ready":
+                one["status"] = "False"
+        self.objects.change("pods", namespace, pod)
+
     @contextmanager
     def program(self, namespace: str, name: str) -> Iterator[tuple[Json, dict[str, str]]]:
         """Give a pod and the environment of what is run in it, until the pod ends."""
         pod = self.objects.get("pods", namespace, name)
-        if self.away:
+        if self.away or name in self.lost:
             raise Refused(500, "InternalError", "error dialing backend: no route to host")
         if pod.get("status", {}).get("phase") != "Running":
             raise NodeRefusal(500, "InternalError", "Internal error occurred: pod does not exist")

@@ -154,30 +154,36 @@ class ApiObjects:
             while (now := await self.get(PODS, name)) is not None and now["metadata"]["uid"] == uid:
                 await self.next_change(PODS, name, now["metadata"]["resourceVersion"])
             return
-        node = (pod.get("spec") or {}).get("nodeName") or "no node"
         raise HostError(
             HostTrouble.OCCUPIED,
             f"pod {name} on host {self.host} has not gone in {END_BOUND:g} s; look whether its node"
-            f" ({node}) is there, and delete the pod by force where it is not",
+            f" ({node_of(pod)}) is there, and delete the pod by force where it is not",
         )
 
     async def end_pods(self, pods: list[Json]) -> int:
-        """End pods at the same time; return how many. Raises HostError for the first that stays,
-        when the others have gone."""
+        """End pods at the same time; return how many have gone in time.
+
+        Raises the first HostError of another kind, when the others are through.
+        """
         errors: list[HostError] = []
+        stay = 0
 
         async def end(pod: Json) -> None:
+            nonlocal stay
             try:
                 await self.end_pod(pod)
             except HostError as exc:
-                errors.append(exc)
+                if exc.trouble is HostTrouble.OCCUPIED:
+                    stay += 1
+                else:
+                    errors.append(exc)
 
         async with trio.open_nursery() as nursery:
             for pod in pods:
                 nursery.start_soon(end, pod)
         if errors:
             raise errors[0]
-        return len(pods)
+        return len(pods) - stay
 
     async def next_change(self, kind: str, name: str, version: str) -> Json | None:
         """Wait until an object changes; return how it is then, None where that is not known."""
@@ -241,3 +247,8 @@ class ApiObjects:
 def label(about: Json, name: str) -> str:
     """Return the value of an object's label, "" where it has none."""
     return str((about["metadata"].get("labels") or {}).get(name, ""))
+
+
+def node_of(pod: Json) -> str:
+    """Return the name of a pod's node, in words where it has none."""
+    return str((pod.get("spec") or {}).get("nodeName") or "no node")

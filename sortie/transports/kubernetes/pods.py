@@ -156,9 +156,10 @@ class PodKeeper:
         return await self._objects.delete(CLAIMS, claim["metadata"]["name"]) or had_pod
 
     async def end_former(self) -> int:
-        """End all pods that an earlier life of this daemon left; return how many.
+        """End all pods that an earlier life of this daemon left; return how many have gone.
 
-        Volumes that no workspace had are deleted then.
+        Volumes that no workspace had are deleted then. A pod that stays, as its node is away, is in
+        the way of its own workspace alone (Rule 2).
         """
         for sandbox in await self._sandboxes.listed({}):
             if not self._is_ours(sandbox):
@@ -173,7 +174,10 @@ class PodKeeper:
         return count
 
     async def end_runs(self, run_ids: frozenset[str]) -> int:
-        """End the pods that work for some runs; return how many."""
+        """End the pods that work for some runs; return how many have gone.
+
+        One that stays is in the way of its own workspace alone.
+        """
         found = await self._list()
         return await self._objects.end_pods([pod for pod in found if label(pod, RUN) in run_ids])
 
@@ -196,19 +200,6 @@ class PodKeeper:
         if claim is not None:
             await self._objects.change_metadata(CLAIMS, claim["metadata"]["name"], changes)
         await self.end(key)
-
-    async def why_gone(self, name: str, uid: str) -> str:
-        """Return why a pod does not run any more, "" where nothing tells."""
-        try:
-            pod = await self._objects.get(PODS, name)
-        except HostError:
-            return ""
-        if pod is None or pod["metadata"]["uid"] != uid:
-            return f"pod {name} was deleted"
-        standing = standing_of(pod)
-        if standing.state is PodState.READY:
-            return ""
-        return f"pod {name} has ended: {standing.reason}"
 
     async def _make(self, key: str, claim: Json | None) -> None:
         """Make the pod of a workspace, and its claim where it has none."""

@@ -36,13 +36,15 @@ class PodState(Enum):
 class PodStanding(Struct, frozen=True, kw_only=True):
     """How a pod stands; ``reason`` is why it does not run, "" where nothing was told.
 
-    ``hopeless``: waiting does not help. ``unschedulable``: no node takes it now.
+    ``hopeless``: waiting does not help. ``unschedulable``: no node takes it now. ``node_lost``: it
+    counts as running, and the cluster hears nothing of its node.
     """
 
     state: PodState
     reason: str = ""
     hopeless: bool = False
     unschedulable: bool = False
+    node_lost: bool = False
 
 
 def standing_of(pod: Mapping[str, Any]) -> PodStanding:
@@ -55,7 +57,7 @@ def standing_of(pod: Mapping[str, Any]) -> PodStanding:
         return PodStanding(state=PodState.LEAVING, reason=reason or "it is being deleted")
     containers = status.get("containerStatuses") or ()
     if status.get("phase") == "Running" and all(_is_running(one) for one in containers):
-        return PodStanding(state=PodState.READY)
+        return PodStanding(state=PodState.READY, node_lost=_lost_its_node(status))
     hopeless = any(_waiting(one).get("reason") in _HOPELESS for one in containers)
     unschedulable = any(
         one.get("type") == "PodScheduled" and one.get("reason") == _UNSCHEDULABLE
@@ -63,6 +65,17 @@ def standing_of(pod: Mapping[str, Any]) -> PodStanding:
     )
     return PodStanding(
         state=PodState.WAITING, reason=reason, hopeless=hopeless, unschedulable=unschedulable
+    )
+
+
+def _lost_its_node(status: Mapping[str, Any]) -> bool:
+    """Tell whether the controller of nodes has marked a pod as not ready.
+
+    It gives no reason there, as kubelets do.
+    """
+    return any(
+        one.get("type") == "Ready" and one.get("status") == "False" and not one.get("reason")
+        for one in status.get("conditions") or ()
     )
 
 

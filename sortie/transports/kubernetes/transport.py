@@ -22,6 +22,7 @@ from sortie.transports.kubernetes.background import Background
 from sortie.transports.kubernetes.cluster import Cluster
 from sortie.transports.kubernetes.files import PodFiles
 from sortie.transports.kubernetes.instance_lease import InstanceLease
+from sortie.transports.kubernetes.lost_pods import end_on_lost_node, why_gone
 from sortie.transports.kubernetes.objects import ApiObjects
 from sortie.transports.kubernetes.paths import (
     InPod,
@@ -82,9 +83,9 @@ class KubernetesTransport:
         self._kept = kept
         self.root = root
         self._lease = lease
-        objects = ApiObjects(cluster)
-        warm = warm or WarmPods(objects, pods.instance, token)
-        self.keeper = PodKeeper(objects, pods, root, token, warm)
+        self._objects = ApiObjects(cluster)
+        warm = warm or WarmPods(self._objects, pods.instance, token)
+        self.keeper = PodKeeper(self._objects, pods, root, token, warm)
         self.files = PodFiles(self)
         self._cluster = cluster
         self._background = background
@@ -125,7 +126,7 @@ class KubernetesTransport:
                 self._cluster,
                 found.name,
                 self._background,
-                partial(self.keeper.why_gone, found.name, found.uid),
+                partial(why_gone, self._objects, found.name, found.uid),
             )
             inside = ShellTransport(
                 self.host,
@@ -154,7 +155,12 @@ class KubernetesTransport:
             return exc
         self.forget(key)
         with trio.move_on_after(10):
-            if why := await self.keeper.why_gone(pod.name, pod.uid):
+            try:
+                why = await why_gone(self._objects, pod.name, pod.uid)
+                why = why or await end_on_lost_node(self._objects, pod.name, pod.uid)
+            except HostError:
+                return exc
+            if why:
                 return HostGone(f"{why} (on host {self.host})")
         return exc
 

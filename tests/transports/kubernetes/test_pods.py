@@ -9,9 +9,17 @@ from pathlib import Path
 import pytest
 import trio
 
-from sortie.model import HostError, HostTrouble, OccupiedError, RunId, TransportError
+from sortie.model import (
+    HostError,
+    HostTrouble,
+    OccupiedError,
+    ProcessesLeft,
+    RunId,
+    TransportError,
+)
 from sortie.transports import COOKIE, Command
 from sortie.transports.kubernetes.transport import KubernetesTransport
+from sortie.transports.remote.launch import Bounds
 from sortie.worker.outcome import host_error_behind
 from sortie.workspaces import Workspaces
 from tests.contract.transport.launching import everything
@@ -309,21 +317,25 @@ async def test_a_pod_that_somebody_else_has_made_meanwhile(
         assert await transport.pod("T-1", make=True) is not None
 
 
-async def test_a_pod_that_does_not_go_is_named(
+async def test_a_pod_of_an_earlier_life_that_does_not_go_is_named(
     api: Api, tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its node is away: nothing begins beside it."""
+    """Its node is away: nothing begins beside it, and other workspaces have their pods."""
     monkeypatch.setattr("sortie.transports.kubernetes.objects.END_BOUND", 0.5)
     async with pods_of(api, tmp_path, root) as first:
         with trio.fail_after(LIMIT):
             await first.pod("T-1", make=True)
     api.kubelet.stuck = True
     async with pods_of(api, tmp_path, root) as second:
-        error = await refusal(second, root)
+        with trio.fail_after(LIMIT):
+            ended = await second.sweep([RunId("run-1")], grace=0)
+            with pytest.raises(ProcessesLeft, match=r"has not gone in 0.5 s"):
+                await second.pod("T-1", make=True)
+            other = await second.pod("T-2", make=True)
         api.kubelet.stuck = False
 
-    assert error.trouble is HostTrouble.OCCUPIED
-    assert "has not gone in 0.5 s" in str(error)
+    assert ended == 0
+    assert other is not None
 
 
 @pytest.mark.stand_in
@@ -346,6 +358,43 @@ async def test_a_pod_that_does_not_go_is_in_the_way_of_its_workspace_alone(
 
     assert host_error_behind(refused.value) is None
     assert other.created
+
+
+@pytest.mark.stand_in
+async def test_a_node_that_is_away_is_in_the_way_of_its_own_pods_alone(
+    api: Api, tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The program that was lost there is an interruption of its run; its pod goes when the node is
+    back, and until then nothing begins beside it."""
+    monkeypatch.setattr("sortie.transports.kubernetes.objects.END_BOUND", 0.5)
+    beats = tmp_path / "beats"
+    async with pods_of(api, tmp_path, root, bounds=Bounds(reattach=2.0, beat=0.5)) as transport:
+        with trio.fail_after(LIMIT):
+            workspaces = Workspaces(str(root), transport)
+            workspace = await workspaces.prepare("T-1")
+            await workspaces.complete(workspace)
+            path = workspace.path
+            (pod,) = api.objects.items("pods", "agents")
+            script = f"echo here; while :; do date >>{beats}; sleep 0.1; done"
+            with pytest.raises(HostError) as lost:
+                async with transport.process(in_workspace(path, "sh", "-c", script)) as process:
+                    await anext(process.output())
+                    api.kubelet.lose_node("agents", pod["metadata"]["name"])
+                    api.cut_links()
+                    await process.wait()
+            with pytest.raises(OccupiedError, match=r"has not gone in 0.5 s"):
+                await workspaces.prepare("T-1")
+            other = await workspaces.prepare("T-2")
+            api.kubelet.lost.clear()
+            again = await workspaces.prepare("T-1")
+            before = beats.read_bytes()
+            await said_by(transport, in_workspace(again.path, "sleep", "0.5"))
+
+    assert lost.value.trouble is HostTrouble.DISRUPTED
+    assert "could not be reached, as its node" in str(lost.value)
+    assert other.created
+    assert not again.created
+    assert beats.read_bytes() == before
 
 
 async def test_rescued_work_keeps_its_volume(

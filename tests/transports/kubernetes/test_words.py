@@ -89,6 +89,27 @@ def test_names_are_ones_that_kubernetes_takes(key: str, instance: str) -> None:
     assert pod_name(instance, f"{key}x") != name
 
 
+@pytest.mark.parametrize(
+    ("ready", "lost"),
+    [
+        ({"status": "True"}, False),
+        ({"status": "False"}, True),
+        ({"status": "False", "reason": "ContainersNotReady"}, False),
+        ({"status": "False", "reason": "ReadinessGatesNotReady"}, False),
+    ],
+)
+def test_a_pod_whose_node_is_away(ready: dict[str, str], lost: bool) -> None:
+    """The controller of nodes gives no reason where it marks a pod as not ready; kubelets do."""
+    status = {
+        "phase": "Running",
+        "conditions": [{"type": "Ready", **ready}],
+        **container(running={}),
+    }
+    standing = standing_of({"status": status})
+
+    assert (standing.state, standing.node_lost) == (PodState.READY, lost)
+
+
 @pytest.mark.parametrize("kind", ["claim", "emptyDir"])
 def test_the_schemas_of_kubernetes_hold(kind: str) -> None:
     """A pod with everything, and its claim."""
