@@ -32,6 +32,19 @@ async def connections(sshd: Sshd, thread: AsyncioThread) -> AsyncIterator[Connec
     await made.aclose()
 
 
+@pytest.fixture
+def links() -> Callable[[], int]:
+    """Give what counts the connections of this process that a test has opened: one that failed may
+    have left some."""
+    before = _open_links()
+    return lambda: len(_open_links() - before)
+
+
+def _open_links() -> set[object]:
+    """Return the connections of this process by their own ends."""
+    return {link.laddr for link in psutil.Process().net_connections("tcp") if link.raddr}
+
+
 def restart_with(sshd: Sshd, **options: str | int) -> None:
     """Start the host anew with other options."""
     sshd.stop()
@@ -273,7 +286,9 @@ async def test_cancelled_openings_leave_nothing(connections: ConnectionPool, ssh
     assert await run(connections, "echo x") == b"x\n"
 
 
-async def test_cancelled_dials_leave_nothing(sshd: Sshd, thread: AsyncioThread) -> None:
+async def test_cancelled_dials_leave_nothing(
+    sshd: Sshd, thread: AsyncioThread, links: Callable[[], int]
+) -> None:
     """Whenever a dial is cancelled, no connection is left, and the next dial works."""
     chance = random.Random(3)
     connections = ConnectionPool(sshd.host, sshd.settings, thread)
@@ -283,26 +298,23 @@ async def test_cancelled_dials_leave_nothing(sshd: Sshd, thread: AsyncioThread) 
             await open_raw(connections, "true")
             await connections.aclose()
             connections = ConnectionPool(sshd.host, sshd.settings, thread)
-        ours = len(_links_of_this_process())
-        assert ours == connections.links
+        assert links() == connections.links
     assert await run(connections, "echo x") == b"x\n"
     await connections.aclose()
 
-    assert _links_of_this_process() == []
+    assert links() == 0
 
 
-def _links_of_this_process() -> list[object]:
-    return [link for link in psutil.Process().net_connections("tcp") if link.raddr]
-
-
-async def test_closing_ends_all_and_refuses_more(connections: ConnectionPool, sshd: Sshd) -> None:
+async def test_closing_ends_all_and_refuses_more(
+    connections: ConnectionPool, sshd: Sshd, links: Callable[[], int]
+) -> None:
     """After ``aclose`` nothing is open, commands under way have lost their lease, none starts."""
     channel = await open_raw(connections, "exec cat")
 
     await connections.aclose()
 
     assert connections.links == 0
-    assert _links_of_this_process() == []
+    assert links() == 0
     await channel.over.wait()
     with pytest.raises(TransportError):
         await open_raw(connections, "true")
@@ -310,7 +322,10 @@ async def test_closing_ends_all_and_refuses_more(connections: ConnectionPool, ss
 
 
 async def test_closing_is_bounded_where_the_host_is_silent(
-    connections: ConnectionPool, sshd: Sshd, monkeypatch: pytest.MonkeyPatch
+    connections: ConnectionPool,
+    sshd: Sshd,
+    links: Callable[[], int],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A frozen host does not hold the end of the daemon up."""
     monkeypatch.setattr("sortie.transports.ssh.connection._GOODBYE_BOUND", 0.1)
@@ -319,11 +334,13 @@ async def test_closing_is_bounded_where_the_host_is_silent(
     sshd.freeze()
     await connections.aclose()
 
-    assert _links_of_this_process() == []
+    assert links() == 0
     sshd.thaw()
 
 
-async def test_the_end_of_the_bridge_closes_what_is_open(sshd: Sshd) -> None:
+async def test_the_end_of_the_bridge_closes_what_is_open(
+    sshd: Sshd, links: Callable[[], int]
+) -> None:
     """Commands lose their lease when the asyncio thread ends, whoever forgot to close what."""
     async with open_asyncio_thread() as thread:
         connections = ConnectionPool(sshd.host, sshd.settings, thread)
@@ -331,7 +348,7 @@ async def test_the_end_of_the_bridge_closes_what_is_open(sshd: Sshd) -> None:
         await until(lambda: sshd.running() != [])
 
     await channel.over.wait()
-    assert _links_of_this_process() == []
+    assert links() == 0
     await until(lambda: sshd.running() == [])
 
 
