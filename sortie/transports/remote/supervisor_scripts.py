@@ -111,7 +111,7 @@ def supervisor_script(supervised: SupervisedLaunch, *, apart: bool = False) -> b
     lease = str(max(1, ceil(supervised.reattach)))  # a shell counts in whole numbers
     prelude = assignments({"N": launch.nonce, "id": supervised.id, "R": lease})
     if launch.namespaces is None:
-        ending = texts("clock", "newest", "end_tree", "left_nobody")
+        ending = texts("clock", "newest", "end_tree", "left_nothing")
         watchdog = [*texts(*_LIVING), *ending, *texts("supervised_lease", "watchdog")]
         reading, watched = [], "supervised_watched"
     else:

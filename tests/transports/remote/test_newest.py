@@ -15,7 +15,7 @@ sh -c "$1" & P=$!
 ulimit -S -w 0 || ulimit -S -x 0
 stat_of "$P" && set -- $s && S=${20}
 wait "$P"
-left_nobody && echo nobody || echo somebody
+left_nothing && echo nothing || echo something
 """
 MARK = 41 * 10**17 + 7
 
@@ -25,7 +25,7 @@ def said(shell: str, script: str, *arguments: str) -> str:
     found = shutil.which(shell)
     if found is None:
         pytest.skip(f"no {shell}")
-    names = ("stat_of", "clock", "newest", "end_tree", "left_nobody")
+    names = ("stat_of", "clock", "newest", "end_tree", "left_nothing")
     text = b"\n".join([*texts(*names), f"M={MARK}\nspared=\n{script}".encode()]).decode()
     command = [found, "-c", text, "x", *arguments]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
@@ -45,21 +45,21 @@ def test_pids_that_come_round_are_all_looked_at(shell: str) -> None:
 @pytest.mark.parametrize(
     ("program", "left"),
     [
-        ("sleep 0.05; exit 3", "nobody"),
-        ("sleep 0.05 & wait", "nobody"),
-        ("sleep 3 >/dev/null 2>&1 &", "somebody"),
-        ("(sh -c 'sleep 3 & exit' >/dev/null 2>&1 &)", "somebody"),
+        ("sleep 0.05; exit 3", "nothing"),
+        ("sleep 0.05 & wait", "nothing"),
+        ("sleep 3 >/dev/null 2>&1 &", "something"),
+        ("(sh -c 'sleep 3 & exit' >/dev/null 2>&1 &)", "something"),
     ],
 )
 def test_who_is_left_of_a_program_that_has_ended_soon_is_found(
     shell: str, program: str, left: str
 ) -> None:
-    """Also somebody whose parents have gone."""
+    """Also a process whose parents have gone."""
     assert said(shell, _STARTED, program) == left
 
 
 def test_a_program_that_has_run_long_is_looked_for_everywhere() -> None:
     """The pids may have come round meanwhile."""
-    script = "clock; S=$((t - 150)); true & P=$!; wait; left_nobody || echo elsewhere"
+    script = "clock; S=$((t - 150)); true & P=$!; wait; left_nothing || echo elsewhere"
 
     assert said("dash", script) == "elsewhere"

@@ -29,19 +29,19 @@ attach() {
   note_process "at.$K/send1" $!
   (exec 3<&- 7>&6 6>&-; send 2 "$at2") &
   note_process "at.$K/send2" $!
-  # What came while nobody was attached, the feeder may not have heard of.
+  # The feeder may not have been told of stdin that came while no link was attached.
   tell kick ''
   while IFS=' ' read -r word x y <&3; do
     case $word in
       '')
         tell lease "$K beat"
         watched || say unwatched
-        # Another link brings what nobody sends on this one any more.
+        # The shells that send on this link are gone: another link brings the rest.
         sending || break
         ;;
       end) tell lease "$K end" ;;
       done)
-        # The watchdog ends who is noted, and this shell may have more to do.
+        # The watchdog kills each process that is noted, and this shell may have more to do.
         : >"$place/at.$K/link"
         tell lease "$K done"
         ;;
@@ -65,7 +65,7 @@ attach() {
   exit
 }
 
-# Ends who is noted in a file, with its group where it leads one, else with its child.
+# Ends the process that a file notes, with its group where it leads one, else with its child.
 end_noted() {
   pid=
   { IFS=' ' read -r pid born <"$1"; } || return 0
@@ -108,7 +108,7 @@ send() {
   done
   if [ -n "$segment" ]; then
     exec 8<"$place/o$n.$segment"
-    # The next who reads goes on behind what this one has read.
+    # The next dd goes on behind what this one has read.
     [ "$at" = "$segment" ] || dd bs=$((at - segment)) count=1 of=/dev/null <&8
   fi
   asked=

@@ -20,14 +20,14 @@ clean_up() {
       *" ${own:--} "* | *" ${run:--} "*) ;;
       *) ! is_noted "$d/supervisor" && ! is_noted "$d/watchdog" || continue ;;
     esac
-    # The watchdog would bring the program to an end that nobody hears of.
+    # The watchdog goes first: it would end the program, and no link would be told.
     for noted in "$d/watchdog" "$d/supervisor" "$d"/at.*/* "$d/feeder" "$d/spool1" "$d/spool2"; do
       is_noted "$noted" || continue
       was="$was $p"
       child_of "$p"
       kill -s KILL "$p" $c
     done
-    # Who reads a line for the watchdog.
+    # Ends the shell that waits for a line on behalf of the watchdog.
     echo '- end' 1<>"$d/lease"
     mv -- "$d" "$d.gone"
     rm -rf -- "$d.gone"

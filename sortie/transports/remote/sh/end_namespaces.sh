@@ -1,6 +1,6 @@
 # Ends PID namespaces by their inits, each of which ends after all others in there, and then what
-# waits for their programs. That reaps a program: where it ends first, and nobody reaps for it, the
-# namespace stays.
+# waits for their programs. The latter reaps a program: a namespace whose program no process reaps
+# stays.
 
 # find_init PID leaves in init the init of the namespace that the child of this one is in, and in at
 # its start.
@@ -15,8 +15,9 @@ find_init() {
   done
 }
 
-# Leaves in m who lives, the inits of them in inits, of these: WAITING START INIT START WRAPPERS ...
-who() {
+# living WAITING START INIT START WRAPPERS ... leaves in m the pids of these processes that live, and in
+# inits those of inits.
+living() {
   m= inits=
   while [ $# -gt 4 ]; do
     ! lives "$3" "$4" || inits="$inits $3"
@@ -27,7 +28,7 @@ who() {
 }
 
 # end_namespaces GRACE WAITING START INIT START WRAPPERS ... takes the grace time in 1/100 s, and 0 for an init
-# that is not known. It leaves in was who was there, and in m the pids that stay.
+# that is not known. It leaves in was the pids that were there, and in m those that stay.
 end_namespaces() {
   grace=$1 all=
   shift
@@ -37,14 +38,14 @@ end_namespaces() {
     all="$all $1 $2 $init $at $5"
     shift 5
   done
-  who $all
+  living $all
   was=$m
   [ "$grace" = 0 ] || politely $all
   clock; until=$((t + grace))
   while [ -n "$m" ]; do
     clock; [ "$t" -lt "$until" ] || break
     sleep 0.05 || sleep 1
-    who $all
+    living $all
   done
   clock; until=$((t + 500))
   while [ -n "$m" ]; do
@@ -52,7 +53,7 @@ end_namespaces() {
     kill -s CONT $m
     clock; [ "$t" -lt "$until" ] || break
     sleep 0.02 || sleep 1
-    who $all
+    living $all
   done
 }
 

@@ -31,10 +31,10 @@ no_grep() {
   done
 }
 
-# Who starts another and exits while the list is read can be missed together with the other. So
-# nobody is gone before all were looked at who came since the list was begun, or, where that cannot be
-# told, before nobody was seen three times. That the kernel's count of pids moves with the process
-# that we start for the list shows that it can be relied on.
+# A process that starts another and exits while the list is read can be missed together with the other.
+# So the tree counts as gone once all processes were looked at that began after the list was begun, or,
+# where these are not known, once three lists were empty. The kernel's count of pids can be relied on
+# where it moves with the process that we start for the list.
 look() {
   for n in 1 2 3; do
     since=
@@ -44,7 +44,7 @@ look() {
   done
 }
 
-# Looks at those who came since the list was begun; tells whether nobody can have been missed.
+# Looks at the processes that began after the list was begun; fails where one may have been missed.
 all_seen() {
   [ -n "$M" ] && [ -n "$since" ] && read_newest && [ "$newest" != "$since" ] || return 1
   each_since "$since" marked note_it
@@ -61,7 +61,7 @@ kill_it() {
   kill -s KILL -- "$p" || :
 }
 
-# Puts who is alive into m, those of them in P's group into grouped, the stopped into stopped.
+# Puts the pids that are alive into m, those of them in P's group into grouped, the stopped into stopped.
 glance() {
   m= grouped= stopped=
   if [ ! -r /proc/self/stat ]; then
@@ -95,7 +95,7 @@ send() {
   for p in $2; do kill -s "$1" -- "$p" || spared="$spared $p"; done
 }
 
-# Nobody gets SIGTERM twice; a stopped process takes it only when it is continued.
+# No process gets SIGTERM twice; a stopped one takes it only when it is continued.
 politely() {
   [ -n "$A" ] && rooted && kill -s TERM -- "-$P" && termed="$termed$grouped"
   for p in $m; do

@@ -1,8 +1,8 @@
 # Holds a root for one daemon: until its stdin ends, or brings no line for $lease seconds.
 #
-# The kernel frees a lock of flock(1) with us. The root itself is locked, as whoever works in it may
-# remove the file, which says who we are. Without flock it is a directory that names us by pid and
-# start, which whoever comes after our end may take.
+# The kernel frees a lock of flock(1) when this shell ends. The root itself is locked, as an agent may
+# remove the file in it, which names the daemon. Without flock the lock is a directory that names this
+# shell by pid and start; another shell may take it after our end.
 
 [ -L "$root" ] && no "$A_LINK"
 if ! exists "$root"; then
@@ -45,7 +45,7 @@ else
     read -r pid born <"$lock.d/owner" || { sleep 1; read -r pid born <"$lock.d/owner"; }
     start=
     [ -n "$pid" ] && start_of "$pid" && [ "$start" = "$born" ] && held "$lock"
-    # One of those who find it without its owner moves it away.
+    # One of the shells that find it without its owner moves it away.
     mv "$lock.d" "$lock.$$" && rm -rf "$lock.$$"
   done
   printf '%s\n' "$me" >"$lock.d/owner"

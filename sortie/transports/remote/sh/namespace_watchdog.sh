@@ -15,7 +15,7 @@ echo "holder $O"
 exec >/dev/null
 cd /
 
-# What waits for a program stops with it, and would not see that somebody else has continued it.
+# What waits for a program stops with it, and would not see that another process has continued it.
 go_on() {
   stat_of "$P" && [ "${s%% *}" = T ] || return
   child_of "$P"

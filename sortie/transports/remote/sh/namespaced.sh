@@ -11,5 +11,5 @@ case $watched in
   'no uncontained '*) [ -z "$pipe" ] || rm -rf -- "$pipe"; refuse uncontained "${watched#no uncontained }" ;;
   *) [ -z "$pipe" ] || rm -rf -- "$pipe"; refuse unspaced "${watched#no }" ;;
 esac
-# The program's own end of the pipe is opened in the namespace, so that nobody else has it open.
+# The program's own end of the pipe is opened in the namespace, so that no other process has it open.
 [ -z "$pipe" ] || { say pipe "$pipe/stdin"; exec 5</dev/null; }

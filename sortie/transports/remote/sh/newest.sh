@@ -4,7 +4,7 @@ read_newest() { IFS=' ' read -r t t t t newest </proc/loadavg; }
 # each_since PID BELONGS ACTION does so with each process that is younger than PID and belongs; p is
 # its pid and group its group. It fails where the action does, and where too many are younger.
 #
-# It has looked at everybody when it ends well: at each pid after it was given away, until none was
+# It has looked at every process when it ends well: at each pid after it was given away, until none was
 # given away any more. So it catches up with what forks and exits every few milliseconds, which is
 # gone before a list of all processes is read: what exits before its turn leaves a child with a
 # higher pid. Nothing is started here.
@@ -26,8 +26,8 @@ each_since() {
   done
 }
 
-# kill_group OURS kills the group in one stroke, which who forks does not escape unless its child
-# leaves the group as well. One that was made outside of our pid namespace is called 0, which to kill
+# kill_group OURS kills the group in one stroke: a process that forks does not escape that unless its
+# child leaves the group as well. A group that was made outside of our pid namespace is called 0, which to kill
 # means our own; nor is OURS killed.
 kill_group() {
   [ "$group" -le 1 ] || [ "$group" = "$1" ] || kill -s KILL -- "-$group"

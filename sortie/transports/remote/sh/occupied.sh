@@ -1,8 +1,9 @@
-# Names who lives in a directory, each with the mark that it inherited: its soft limit on file locks;
+# Names the processes that live in a directory, with the mark that each inherited: its soft limit on
+# file locks;
 # says that it is blind where the host has no /proc.
 #
-# What forks and exits every few milliseconds is missed by a list of all; so each who came since it
-# was begun is looked at as well.
+# What forks and exits every few milliseconds is missed by a list of all processes; so each that began
+# after the list was begun is looked at as well.
 [ -r /proc/self/stat ] || whole yes blind
 cd -P -- "$path" || whole yes
 home=${PWD%/} found=

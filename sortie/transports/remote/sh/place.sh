@@ -1,4 +1,5 @@
-# Where a supervisor keeps the streams of its program, and how who works there wakes the others.
+# Where a supervisor keeps the streams of its program, and how the processes that work there wake each
+# other.
 #
 # o1.N and o2.N hold stdout and stderr from byte N on, total1 and total2 how many bytes there are, end1
 # and end2 that there are no more; i.N.K holds stdin from byte N on, as attachment K has brought it, and
@@ -7,14 +8,14 @@ place=${TMPDIR:-/tmp}/sortie-run.$id
 
 say() { printf '\001%s %s\n' "$nonce" "$*"; }
 refuse() { say "$@"; exit 0; }
-# A FIFO that is opened both ways holds up nobody, and what nobody has open takes all.
+# Opening a FIFO both ways never waits, and a FIFO that no other process has open takes what is written.
 tell() { printf '%s\n' "$2" 1<>"$place/$1"; }
-# wake WHO WITH writes a line for who has asked for one, and then looked at what is there. The question is
-# withdrawn by who has asked: whoever wakes may be killed between two steps.
+# wake WHO WITH writes a line for the process that has asked for one, and then looked at what is there.
+# That process withdraws its question itself: the one that wakes it may be killed between two steps.
 wake() { [ ! -s "$place/$1" ] || tell "$2" ''; }
 # Numbers that only grow are published in files of one line, all of one length: a shell reads byte by
-# byte, and who reads while another writes finds less than is written, or nothing, but never more. What
-# wakes comes afterwards.
+# byte, and one that reads while another writes finds less than is written, or nothing, but never more.
+# The line that wakes comes afterwards.
 publish() { echo $(($2 + 1000000000000000)) >"$place/$1"; }
 # published FILE leaves the number in value.
 published() {

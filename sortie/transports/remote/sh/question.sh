@@ -3,7 +3,7 @@
 # was all, and is 0 where nothing failed in the middle of what follows a yes. What is said at once
 # travels in one packet.
 #
-# When stdin ends, because nobody waits for an answer any more, whoever works on one is ended.
+# When stdin ends, the daemon waits for no answer any more, and what works on one is killed.
 
 yes() { printf '\001%s yes %s\n' "$nonce" "$*"; }
 whole() {
@@ -16,7 +16,7 @@ no() { whole no "$*"; }
 because() { no "${1##*: }"; }
 
 printf '\001%s here\n' "$nonce"
-# Nobody may take us for somebody who lives in the home.
+# This shell must not be taken for a process that lives in the home.
 cd /
 # What is lent keeps fd 9 as its stderr.
 exec 9>&2 2>/dev/null

@@ -1,4 +1,4 @@
-# Looks for a mount at a path or below it: rm would remove what somebody else has mounted there, and
+# Looks for a mount at a path or below it: rm would remove what another process has mounted there, and
 # tells a bind mount from a directory no more than find -xdev does.
 refuse_mounts() {
   [ -r /proc/self/mountinfo ] || return 0

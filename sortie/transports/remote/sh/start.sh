@@ -53,5 +53,5 @@ fi
 
 set -- ${stat##*) }
 born=${20-0}
-# The watchdog is a child of nobody here: who waits for all its children must not wait for it.
+# The watchdog is no child of a shell here: one that waits for all its children must not wait for it.
 unset SORTIE_RUN_ID

@@ -1,7 +1,7 @@
 # Keeps the streams of a program, starts its watchdog, waits for the program and keeps its exit. It is
 # the parent of the program, and leads a session that no link belongs to.
 
-# spool STREAM keeps what the program writes, at most $most bytes that nobody has acknowledged.
+# spool STREAM keeps what the program writes, at most $most bytes that were not acknowledged.
 spool() {
   n=$1 total=0 start=0 acked=0 kept=
   exec 4<>"$place/room$n" 8<"$place/o$n"
@@ -62,11 +62,11 @@ feed() {
 mark() { { ulimit -S -w "$1" || ulimit -S -x "$1"; } 2>/dev/null; }
 
 clean_up "${place%.*}" '' "$id"
-# Until all that others look for is written, the directory has a name that says whose it is.
+# Until all is written that other processes look for, the directory has a name with the pid of its maker.
 made=$place
 place=$made.$$.new
 refuse() { say "$@"; rm -rf -- "$place"; exit 0; }
-# With the place of the first attachment; nobody else gets into it.
+# With the place of the first attachment; no other user gets into it.
 mkdir -m 700 -- "$place" "$place/at.1" || refuse unkept
 note_process supervisor $$ || refuse unkept
 echo "$id $cookie" >"$place/run" || refuse unkept

@@ -1,5 +1,5 @@
 # Has all begin, and waits for the program.
-# Nobody may take us for somebody who lives in the directory of the program.
+# This shell must not be taken for a process that lives in the directory of the program.
 cd /
 let_go() { LC_ALL=C; export LC_ALL; exec 3<&- 5<&- 6>&- 7>&- 8>&- 9>&- </dev/null >/dev/null; }
 (let_go; spool 1) &
@@ -17,7 +17,7 @@ echo up >&9
 let_go
 wait "$P"
 status=$?
-# Who keeps a stream was killed, and with it what the program wrote; it may have ended of that.
+# What keeps a stream was killed, and what the program wrote is lost; it may have ended of that.
 for n in 1 2; do
   is_noted "$place/spool$n" || [ -e "$place/end$n" ] || : >"$place/unkept"
 done

@@ -6,7 +6,8 @@ trap '' 1 2 3 13 15
 PATH=$PATH:/usr/bin:/bin
 export LC_ALL=C
 D=${TMPDIR:-/tmp}/sortie-run.$id
-# Before anybody is told that we are there: what is told to nobody is lost.
+# The lease is opened before the watchdog says that it is there: what is written to a FIFO that no
+# process has open is lost.
 exec 2>/dev/null 3<>"$D/lease" 4>/dev/null 7>/dev/null
 note_us() { stat_of $$ && set -- $s && echo "$$ ${20}" >"$D/watchdog"; }
 note_us
@@ -35,26 +36,26 @@ lease() {
   case $h in 0 | 9 | 10) ;; *) : >"$D/lapsed" ;; esac
 }
 
-# Tells whether the exit is known, or whoever waits for the program will not tell it soon.
+# Tells whether the exit is known, or the supervisor, which waits for the program, will not tell it soon.
 exit_is_told() {
   [ -s "$D/exit" ] || [ "$quiet" -ge 2 ] || ! { IFS=' ' read -r p b <"$D/supervisor" && lives "$p" "$b"; }
 }
 
-# What the watchdog says last goes to who is attached, behind the streams.
+# What the watchdog says last goes to the link that is attached, behind the streams.
 said=
 say() {
   case $1 in gone*) [ -n "$said" ] || { said=yes; conclude "${1#gone}"; } ;; esac
 }
 
-# Waits for the end of both streams, which who is out of reach may hold open, and then until all was
-# heard, or nobody has come to hear it.
+# Waits for the end of both streams, which a process out of reach may hold open, and then until all was
+# heard, or no link has come in time to hear it.
 conclude() {
   echo "$1" >"$D/left"
   limit=${L%.*}
-  # Nobody has come for a long time, and who comes now does not wait for anything.
+  # No link has come for a long time, and one that comes now does not wait for anything.
   [ ! -e "$D/lapsed" ] || limit=5
   L=1 quiet=0 sizes= heard=0
-  # Who keeps a stream may be about to write its end, which whoever sends it has to find.
+  # What keeps a stream may be about to write its end, which the shell that sends it has to find.
   until [ -s "$D/end1" ] && [ -s "$D/end2" ] && exit_is_told; do
     line kept
     case $? in
@@ -83,7 +84,7 @@ conclude() {
   remove
 }
 
-# kill_noted FILE kills who is noted there with its child.
+# kill_noted FILE kills the process that is noted there, with its child.
 kill_noted() {
   p=
   { IFS=' ' read -r p b <"$1"; } && lives "$p" "$b" || return
@@ -108,7 +109,7 @@ cut_stream() {
 
 remove() {
   for name in "$D"/at.*/* "$D/spool1" "$D/spool2" "$D/feeder"; do kill_noted "$name"; done
-  # Who comes now finds no place to leave anything in.
+  # An attachment that comes now finds no place to leave anything in.
   mv -- "$D" "$D.gone"
   rm -rf -- "$D.gone"
   exit 0

@@ -4,7 +4,7 @@ watched=$(watch "$P" "$born" "$grace" "$lease" "$place" "$wrappers" 3<&- 5<&- 6>
   [ -z "$c" ] || ! stat_of "$c" || { set -- $s; echo "yes $c ${20}"; exit; }
   echo "no $flaw"
 })
-# The watchdog would wait for its lease to lapse, and then for who comes to hear of the end.
+# The watchdog would wait for its lease to lapse, and then for a link that comes to hear of the end.
 give_up() { tell lease '- done'; tell lease '- done'; refuse "$@"; }
 case $watched in
   yes*) set -- $watched; namespace_init=$2; say namespace "$2" "$3" ;;

@@ -1,4 +1,4 @@
-# Tells what a program needs to be started in bubblewrap: who we are, where the home and the workspace
+# Tells what a program needs to be started in bubblewrap: the user, where the home and the workspace
 # are, why the program cannot be started, and the files by which it is, as they are named and as
 # they are found. Each is ended by a NUL.
 #

@@ -8,7 +8,7 @@ watchdog=$(watch $$ "$born" "$marker" "$cookie" "$grace" "$lease" "$pipe" 2>&6 5
 [ -n "$watchdog" ] || { [ -z "$pipe" ] || rm -rf -- "$pipe"; refuse unwatched; }
 
 if [ -n "$pipe" ]; then
-  # From here on the watchdog ends us, where nobody comes to write or the lease ends meanwhile.
+  # From here on the watchdog ends us, where no process comes to write or the lease ends meanwhile.
   say pipe "$pipe/stdin"
   exec 5<"$pipe/stdin"
   rm -rf -- "$pipe"

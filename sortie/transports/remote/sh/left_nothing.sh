@@ -1,7 +1,7 @@
-# Tells whether a program that has ended within a second has left nobody: all that descends from it is
+# Tells whether a program that has ended within a second has left no process: all that descends from it is
 # younger, and in that time no 30,000 pids are given away and come round. It takes less time than to look
 # at all processes of a machine.
-left_nobody() {
+left_nothing() {
   m= young= n=$P
   [ -n "$M" ] && [ "$P" -gt 1 ] && read_newest || return
   clock
@@ -20,4 +20,4 @@ left_nobody() {
   each_since "$since" marked note_it
 }
 
-unless_nobody() { left_nobody || "$1"; }
+unless_nothing() { left_nothing || "$1"; }
