@@ -19,6 +19,9 @@ SANDBOXES = "sandboxes"
 END_BOUND = 60.0
 """Seconds for a pod to go after it was told to."""
 
+STAYED_BOUND = 2.0
+"""Seconds for one to go that was waited for in vain before."""
+
 WATCH_AGAIN = 1.0
 """Seconds from the end of one watch to the next."""
 
@@ -42,6 +45,7 @@ class ApiObjects:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
+        self._stayed: set[str] = set()  # the uids of pods that did not go in time
 
     @property
     def host(self) -> str:
@@ -149,14 +153,17 @@ class ApiObjects:
     async def end_pod(self, pod: Json) -> None:
         """Delete a pod, and wait until it has gone. Raises HostError where it does not go."""
         name, uid = pod["metadata"]["name"], pod["metadata"]["uid"]
-        with trio.move_on_after(END_BOUND):
+        bound = STAYED_BOUND if uid in self._stayed else END_BOUND
+        with trio.move_on_after(bound):
             await self.delete_pod(pod)
             while (now := await self.get(PODS, name)) is not None and now["metadata"]["uid"] == uid:
                 await self.next_change(PODS, name, now["metadata"]["resourceVersion"])
+            self._stayed.discard(uid)
             return
+        self._stayed.add(uid)
         raise HostError(
             HostTrouble.OCCUPIED,
-            f"pod {name} on host {self.host} has not gone in {END_BOUND:g} s; look whether its node"
+            f"pod {name} on host {self.host} has not gone in {bound:g} s; look whether its node"
             f" ({node_of(pod)}) is there, and delete the pod by force where it is not",
         )
 
