@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -27,11 +28,14 @@ from tests.transports.containers import (
     seen_by_tests,
 )
 from tests.transports.endings import requires_namespaces
+from tests.transports.image_registry import registry_running, requires_registry
 from tests.transports.sandboxes import requires_bubblewrap
 from tests.transports.ssh.sshd import requires_sshd
 from tests.workspaces.git_http import git_server
+from tests.workspaces.remotes import make_remote
 
 pytestmark = [requires_sshd, requires_namespaces, requires_bubblewrap]
+SLOW = 180.0  # seconds: an engine waits while another of its programs removes an image, say
 _SORTIE = str(Path(__file__).parents[2])
 
 
@@ -123,6 +127,50 @@ async def test_a_run_has_a_container_of_its_host(
     assert (host.home / "seen-A").read_text().startswith("canary\n")
     assert "No such file" in (host.home / "seen-A").read_text()
     assert known.returncode != 0
+
+
+@pytest.mark.full
+@requires_containers
+@requires_registry
+async def test_the_base_of_the_repository_names_an_image_that_a_host_pulls(
+    place: Place, start: Start, fleet: Fleet, tmp_path: Path
+) -> None:
+    """From a registry, by its own engine; what the file says besides opens nothing."""
+    (host,) = fleet.add("one", has_program=False)
+    know_engine(host)
+    program = host.home / "bin" / PROGRAM
+    (tmp_path / "registry").mkdir()
+    with registry_running(tmp_path / "registry") as (image, trusted):
+        also = f"CONTAINERS_REGISTRIES_CONF={trusted}"
+        host.options["SetEnv"] = f"{host.options['SetEnv']} {also}"
+        host.stop()
+        host.start()
+        said = {"image": image, "containerEnv": {"FROM_FILE": "seen"}, "runArgs": ["--privileged"]}
+        files = {".devcontainer.json": json.dumps(said), "README": "hello\n"}
+        bare = make_remote(tmp_path / "forge", files)
+        wanted = blocks(fleet, place, read=[*seen_by_tests(), str(program)])
+        wanted["sandbox"] = {
+            **wanted["sandbox"],  # type: ignore[dict-item]
+            "kind": "container",
+            "devcontainer": True,
+        }
+        wanted["agent"] = {"command": str(program), "max_turns": 1}
+        wanted["repository"] = {"url": str(bare), "no_change": "accept"}
+        wanted["verify"] = {"commands": ['test "$FROM_FILE" = seen && test ! -e ~/secret']}
+        fleet.write_workflow(**wanted)  # type: ignore[arg-type]
+        place.add_issue("A")
+
+        async with start("--exit-when-idle") as daemon:
+            ignored = await daemon.line("sandbox.devcontainer", issue="A")
+            began = await daemon.line("container.started", within=SLOW, issue="A")
+            verified = await daemon.line("command.verified", within=SLOW, issue="A")
+            await daemon.line("run.finished", within=SLOW, issue="A", status="succeeded")
+            assert await daemon.exit_code() == 0
+    (row,) = await place.history()
+
+    assert ignored["ignored"] == ["runArgs"]
+    assert (began["image"], row["host"], verified["ok"]) == (image, "one", True)
+    assert (row["image"], row["image_digest"]) == (image, f"sha256:{began['digest']}")
 
 
 @pytest.mark.full

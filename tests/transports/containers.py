@@ -41,7 +41,7 @@ _PROJECT = Path(__file__).parents[2]
 _LINKED = ("bin", "lib", "lib64", "sbin")
 _BOUND = 300.0
 
-_OF_ENGINES = ("CONTAINERS_CONF", "XDG_RUNTIME_DIR")
+_OF_ENGINES = ("CONTAINERS_CONF", "XDG_RUNTIME_DIR", "DOCKER_HOST")
 _DAEMON = "SORTIE_TEST_DOCKER_HOST"
 """Tells programs of the tests which docker daemon theirs is."""
 
@@ -197,9 +197,15 @@ class OneRemoteContainer(RemoteContainerTransport):
         return container
 
 
-def know_engine(host: Sshd) -> None:
-    """Have logins of a host of the tests use the engine as the tests do."""
-    told = (f"{name}={engine_environ()[name]}" for name in _OF_ENGINES if name in engine_environ())
+def variables_of_engines(engine: str = PODMAN) -> dict[str, str]:
+    """Return the variables by which a login uses an engine as the tests do."""
+    environ = engine_environ(engine)
+    return {name: environ[name] for name in _OF_ENGINES if name in environ}
+
+
+def know_engine(host: Sshd, engine: str = PODMAN) -> None:
+    """Have logins of a host of the tests use an engine as the tests do."""
+    told = (f"{name}={value}" for name, value in variables_of_engines(engine).items())
     home = f"HOME={host.home} SORTIE_TEST_SSHD={host.name}"
     host.options["SetEnv"] = " ".join((home, *told))
     host.stop()

@@ -1,6 +1,7 @@
 """Holds a container on a host open with a program in it, and says the container's name.
 
-Arguments: the host, a client's files, a directory, and a word for the program's arguments.
+Arguments: the host, a client's files, a directory, a word for the program's arguments,
+and an engine.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from sortie.transports.remote.transport import ShellTransport
 from sortie.transports.ssh.asyncio_thread import open_asyncio_thread
 from sortie.transports.ssh.connection_pool import ConnectionPool
 from sortie.transports.ssh.settings import SshSettings
-from tests.transports.containers import remote_container_transport
+from tests.transports.containers import choice, remote_container_transport
 
 
 async def main(*words: str) -> None:
-    host, config, known, key, workspace, word = words
+    host, config, known, key, workspace, word, engine = words
     settings = SshSettings(
         config=config, known_hosts=known, identity_files=(key,), search_path=os.environ["PATH"]
     )
@@ -36,7 +37,7 @@ async def main(*words: str) -> None:
         pool = ConnectionPool(host, settings, thread)
         outside = ShellTransport(host, pool, bounds=bounds, isolation=Isolation.AUTO)
         async with (
-            remote_container_transport(outside, workspace) as transport,
+            remote_container_transport(outside, workspace, choice(engine=engine)) as transport,
             transport.process(command) as process,
         ):
             await anext(process.output())

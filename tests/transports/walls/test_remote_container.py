@@ -32,13 +32,15 @@ from sortie.transports.walls.remote_container import RemoteContainerTransport
 from sortie.transports.walls.run_network import RunNetwork
 from tests.contract.transport.launching import everything
 from tests.transports.containers import (
+    DOCKER,
+    ENGINES,
     PODMAN,
     OneRemoteContainer,
     choice,
     engine_environ,
     know_engine,
     remote_container_transport,
-    requires_containers,
+    require_engine,
 )
 from tests.transports.endings import requires_namespaces
 from tests.transports.leftovers import bearers
@@ -47,7 +49,7 @@ from tests.transports.walls import test_remote_network
 from tests.transports.walls.test_attacks import requires_curl
 from tests.transports.walls.test_remote_network import CURL, KEY, listing
 
-pytestmark = [requires_sshd, requires_namespaces, requires_containers]
+pytestmark = [requires_sshd, requires_namespaces]
 keys, port = test_remote_network.keys, test_remote_network.port
 WAIT = 120.0
 _HOLDER = Path(__file__).parent.parent / "programs" / "remote_container_holder.py"
@@ -62,11 +64,17 @@ def files() -> Iterator[Path]:
         assert os.listdir(place) == []
 
 
+@pytest.fixture(params=ENGINES)
+def engine(request: pytest.FixtureRequest) -> str:
+    """Give the name of each engine that can be had."""
+    return require_engine(request.param)
+
+
 @pytest.fixture
-def sshd(tmp_path: Path, files: Path) -> Iterator[Sshd]:
+def sshd(tmp_path: Path, files: Path, engine: str) -> Iterator[Sshd]:
     with sshd_running(tmp_path / "host", Keys.make(tmp_path / "client")) as host:
         (host.home / "ws").mkdir()
-        know_engine(host)
+        know_engine(host, engine)
         host.options["SetEnv"] = f"{host.options['SetEnv']} TMPDIR={files}"
         host.stop()
         host.start()
@@ -88,11 +96,17 @@ async def connected(sshd: Sshd, *, reattach: float = 0.0) -> AsyncIterator[Shell
 async def contained(
     sshd: Sshd, network: RunNetwork | None = None, *, reattach: float = 0.0, **given: object
 ) -> AsyncIterator[OneRemoteContainer]:
+    chosen = choice(engine=engine_of(sshd), **given)
     async with (
         connected(sshd, reattach=reattach) as host,
-        remote_container_transport(host, f"{sshd.home}/ws", choice(**given), network) as transport,
+        remote_container_transport(host, f"{sshd.home}/ws", chosen, network) as transport,
     ):
         yield transport
+
+
+def engine_of(sshd: Sshd) -> str:
+    """Return the engine that logins of a host have been told of."""
+    return DOCKER if "DOCKER_HOST" in str(sshd.options["SetEnv"]) else PODMAN
 
 
 def sh(sshd: Sshd, script: str, **env: str) -> Command:
@@ -107,10 +121,11 @@ async def said_by(wall: OneRemoteContainer, command: Command) -> tuple[Exit, str
             return await process.wait(), (output[1] + output[2]).decode()
 
 
-def engine_knows(name: str) -> bool:
-    asked = [PODMAN, "container", "inspect", name]
+def engine_knows(sshd: Sshd, name: str) -> bool:
+    engine = engine_of(sshd)
+    asked = [engine, "container", "inspect", name]
     return not subprocess.run(
-        asked, env=engine_environ(), capture_output=True, check=False
+        asked, env=engine_environ(engine), capture_output=True, check=False
     ).returncode
 
 
@@ -200,12 +215,12 @@ async def test_nothing_is_left_of_a_container(sshd: Sshd, reattach: float) -> No
         script = f"trap '' TERM; setsid sh -c 'sleep 1000; :' {word} & echo up; sleep 1000"
         async with wall.process(sh(sshd, script)) as process:
             await anext(process.output())
-            begun, known = len(bearers(word)), engine_knows(name)
+            begun, known = len(bearers(word)), engine_knows(sshd, name)
         ended = len(bearers(word))
 
     assert (begun > 0, known) == (True, True)
     assert ended == 0
-    assert not engine_knows(name)
+    assert not engine_knows(sshd, name)
 
 
 @pytest.mark.full
@@ -238,14 +253,14 @@ async def test_what_keeps_a_container_is_killed(sshd: Sshd, struck: str) -> None
             else:
                 monitor = keeper.parent()
                 assert monitor is not None
-                assert monitor.name() == "conmon"
+                assert monitor.name() in ("conmon", "containerd-shim-runc-v2")
                 monitor.kill()
         if struck == "keeper":
             with pytest.raises(TransportError, match="container"):
                 await said_by(wall, sh(sshd, "true"))
 
     assert not keeper.is_running() or keeper.status() == psutil.STATUS_ZOMBIE
-    assert not engine_knows(name)
+    assert not engine_knows(sshd, name)
 
 
 @pytest.mark.parametrize("blow", ["daemon", pytest.param("links", marks=pytest.mark.full)])
@@ -253,7 +268,8 @@ async def test_nothing_outlives_a_daemon_or_its_link(sshd: Sshd, files: Path, bl
     """The container ends by itself, with its programs; the engine removes it."""
     word = f"held-{uuid.uuid4()}"
     given = (sshd.host, sshd.keys.config, sshd.keys.known_hosts, sshd.keys.key)
-    argv = [sys.executable, str(_HOLDER), *map(str, given), f"{sshd.home}/ws", word]
+    last = (f"{sshd.home}/ws", word, engine_of(sshd))
+    argv = [sys.executable, str(_HOLDER), *map(str, given), *last]
     holder = await trio.lowlevel.open_process(argv, stdout=subprocess.PIPE)
     assert holder.stdout is not None
     with trio.fail_after(WAIT):
@@ -264,7 +280,7 @@ async def test_nothing_outlives_a_daemon_or_its_link(sshd: Sshd, files: Path, bl
         else:
             sshd.kill_links()
         await holder.wait()
-        while bearers(word) or engine_knows(name):
+        while bearers(word) or engine_knows(sshd, name):
             await trio.sleep(0.05)
 
     assert begun > 0
@@ -342,14 +358,15 @@ async def test_a_container_outlives_its_link(sshd: Sshd) -> None:
     ("given", "told"),
     [
         ({"engine": "no-such-engine"}, "has no no-such-engine"),
-        ({"image": "localhost/no-such-image"}, "podman pull"),
+        ({"image": "localhost/no-such-image"}, "(podman|docker) pull"),
     ],
 )
 async def test_what_a_host_lacks_is_told(sshd: Sshd, given: dict[str, object], told: str) -> None:
     """Nothing starts there."""
     async with connected(sshd) as host:
         with pytest.raises(TransportError, match=told):
-            await RemoteContainerTransport(host, choice(**given), {}).check()
+            chosen = choice(**({"engine": engine_of(sshd)} | given))
+            await RemoteContainerTransport(host, chosen, {}).check()
 
 
 async def test_who_stops_a_program_stops_it(sshd: Sshd) -> None:
