@@ -23,9 +23,10 @@ class Candidacy:
     ``lost_for`` says why the lease is lost, and ``is_withdrawn`` that nothing is done for the
     workflow any more. ``handing_over`` is why the workflow is to be handed to another daemon as
     soon as nothing runs, None where it is not; ``wish`` is set, and replaced, when that changes.
-    ``error`` is why the server cannot be used now, and ``is_known`` whether it ever was. ``leader``
-    names the daemon that leads the workflow, and ``taken_from`` the one that led it until its lease
-    was over.
+    ``is_fit``: runs on this machine can work; ``has_others``: another daemon would lead the
+    workflow. ``error`` is why the server cannot be used now, and ``is_known`` whether it ever was.
+    ``leader`` names the daemon that leads the workflow, and ``taken_from`` the one that led it
+    until its lease was over.
     """
 
     def __init__(self, workflow: str, seconds: float) -> None:
@@ -36,11 +37,12 @@ class Candidacy:
         self.leader: str | None = None
         self.taken_from: str | None = None
         self.error: str | None = None
-        self.is_known = self.is_withdrawn = False
+        self.is_known = self.is_withdrawn = self.has_others = False
+        self.is_fit = True
         self.handing_over: Ending | None = None
         self.leading, self.lost, self.withdrawn = trio.Event(), trio.Event(), trio.Event()
         self.wish = trio.Event()
-        self.lost_for = ""
+        self.lost_for, self._lost_by = "", "expired"
         self._loop = trio.lowlevel.current_trio_token()
 
     @property
@@ -51,7 +53,7 @@ class Candidacy:
     @property
     def ending(self) -> str:
         """Why the lease is given back."""
-        return "expired" if self.is_lost else self.handing_over or "released"
+        return self._lost_by if self.is_lost else self.handing_over or "released"
 
     def tell(self, tell: Callable[[], object]) -> None:
         """Have something done in the loop soon; from any thread."""
@@ -84,10 +86,11 @@ class Candidacy:
         event, self.wish = self.wish, trio.Event()
         event.set()
 
-    def lose(self, reason: str) -> None:
+    def lose(self, reason: str, ending: str = "expired") -> None:
         """Act for the workflow no more. ``reason`` is a sentence without a full stop."""
         if self.is_lost:
             return
+        self._lost_by = ending
         self.lost_for = reason
         if self.lease is not None:
             self.lease.valid_until = -1.0

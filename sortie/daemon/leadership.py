@@ -16,6 +16,7 @@ import trio
 
 from sortie import __version__
 from sortie.config.settings import Settings
+from sortie.daemon.fitness import watch_fitness
 from sortie.daemon.watchdog_client import LeaseWatchdog
 from sortie.model import StoreError
 from sortie.resources import run_in_thread
@@ -83,6 +84,7 @@ async def candidate(
     try:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_watch_server, keeper)
+            nursery.start_soon(watch_fitness, candidacy, keeper, settings)
             yield candidacy
             nursery.cancel_scope.cancel()
     finally:

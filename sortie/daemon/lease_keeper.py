@@ -8,6 +8,7 @@ Rule 3: the watchdog knows of a deadline before the daemon acts by it.
 
 from __future__ import annotations
 
+import math
 import os
 import select
 import socket
@@ -30,6 +31,9 @@ from sortie.store.postgres_connection import PostgresConnection
 from sortie.store.postgres_errors import explanation
 from sortie.store.postgres_leases import CHANNEL, DAEMON_SECONDS, PostgresLeases
 from sortie.store.postgres_shared import bring_up_to_date
+
+UNFIT_PAUSE = 10.0
+"""Seconds for which a lease is left to others by a daemon that is not fit, where there are none."""
 
 RETRY_PAUSE = 0.5
 """Seconds after a failure."""
@@ -87,9 +91,13 @@ class LeaseKeeper:
         """Acquire a lease as soon as that is possible, and renew it until it is given back."""
         with self._guard:
             self._candidacies = {**self._candidacies, candidacy.workflow: candidacy}
-        self._do(self._join_again)
+        self.join_again()
 
-    def _join_again(self) -> None:
+    def join_again(self) -> None:
+        """Tell the others for which workflows this process stands now."""
+        self._do(self._forget_session)
+
+    def _forget_session(self) -> None:
         self._session = 0
 
     def withdraw(self, candidacy: Candidacy) -> None:
@@ -102,7 +110,7 @@ class LeaseKeeper:
             with self._guard:
                 others = self._candidacies.items()
                 self._candidacies = {name: one for name, one in others if one is not candidacy}
-            self._join_again()
+            self._forget_session()
             if candidacy.lease is not None:
                 self._leases.give_back(candidacy.lease.token, candidacy.ending)
             candidacy.tell(candidacy.withdrawn.set)
@@ -185,7 +193,8 @@ class LeaseKeeper:
         self._connection.execute("SET application_name = 'sortie leases'")
         self._connection.execute("SET lock_timeout = '2s'")
         self._connection.execute(f"LISTEN {CHANNEL}")
-        self._leases.join(self._version, self._weight, self._candidacies)
+        fit = [name for name, candidacy in self._candidacies.items() if candidacy.is_fit]
+        self._leases.join(self._version, self._weight, fit, self._candidacies)
         self._leases.forget_the_gone()
         self._session = self._connection.session
 
@@ -236,6 +245,7 @@ class LeaseKeeper:
             if candidacy is None:
                 continue
             best = preferred(standing.candidates, workflow)
+            candidacy.has_others = any(each != self.daemon for each in standing.candidates)
             if candidacy.lease is not None:
                 draining = self.draining
                 candidacy.hand_over(
@@ -247,7 +257,9 @@ class LeaseKeeper:
             elif not candidacy.is_lost:
                 candidacy.see(standing)
                 wait = lease_times.acquire_at(0.0, self.daemon, best)
-                if standing.left <= -wait and self.daemon in standing.candidates:
+                if self.daemon not in standing.candidates:
+                    wait = math.inf if self.draining or standing.candidates else UNFIT_PAUSE
+                if standing.left <= -wait:
                     self._acquire(candidacy, standing, wait)
 
     def _acquire(self, candidacy: Candidacy, standing: LeaseStanding, wait: float) -> None:

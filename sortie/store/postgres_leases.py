@@ -68,9 +68,13 @@ class PostgresLeases:
         self.daemon = daemon
         self.name = name
 
-    def join(self, version: str, weight: float, workflows: Iterable[str]) -> None:
-        """Be known as a candidate for these workflows, and for no others."""
-        wanted = sorted(workflows)
+    def join(
+        self, version: str, weight: float, fit: Iterable[str], workflows: Iterable[str] = ()
+    ) -> None:
+        """Be known as a candidate for workflows that this daemon is fit for, and for no others; all
+        of ``workflows`` have a lease from now on, too."""
+        wanted = sorted(fit)
+        known = sorted({*wanted, *workflows})
         with self._connection.begun():
             self._connection.execute(
                 "INSERT INTO daemons (id, name, version, weight, expires) VALUES (%(id)s, %(name)s,"
@@ -98,7 +102,7 @@ class PostgresLeases:
                 "INSERT INTO leases (workflow, token, expires)"
                 " SELECT workflow, nextval('lease_tokens'), 'epoch'"
                 " FROM unnest(%(w)s::text[]) AS workflow ON CONFLICT DO NOTHING",
-                w=wanted,
+                w=known,
             )
             self._connection.execute("COMMIT")
 
@@ -169,7 +173,7 @@ class PostgresLeases:
 
     def give_back(self, token: int, ending: str) -> None:
         """Let others acquire a lease at once, as nothing is done for it any more; ``ending`` is
-        ``released``, ``moved`` or ``drained``."""
+        ``released``, ``moved``, ``drained``, ``unfit`` or ``expired``."""
         with self._connection.begun():
             if self._connection.execute(_GIVEN_BACK, token=token):
                 self._connection.execute(

@@ -22,10 +22,14 @@ from tests.e2e.place import Place
 from tests.e2e.witnessing import let_witness, witnessed
 from tests.ports import free_port
 from tests.store.postgres_proxy import PostgresProxy
-from tests.store.postgres_server import PostgresServer
+from tests.store.postgres_server import PostgresServer, mount_disk
 
-BLOWS = ("killed", "stopped", "cut off", "refused")
-"""What a leader suffers: SIGKILL, SIGSTOP, a network to the server that is silent, or refuses."""
+BLOWS = ("killed", "stopped", "cut off", "refused", "full")
+"""What a leader suffers: SIGKILL, SIGSTOP, a network to the server that is silent, or refuses, and
+a full disk of its workspaces."""
+
+DISK = 16
+"""Megabytes of each daemon's disk of workspaces."""
 
 TAKEOVER_LIMIT = 20.0
 """Seconds from a blow to the next leader on a machine that has little else to do."""
@@ -46,6 +50,17 @@ class Candidate:
         """The process of the daemon."""
         return self.daemon.process.pid
 
+    @property
+    def filler(self) -> Path:
+        """What fills the disk of the workspaces."""
+        return self.place.workspaces / ".filler"
+
+    def fill_disk(self) -> None:
+        """Leave no room on the disk of the workspaces."""
+        with self.filler.open("wb", buffering=0) as file, suppress(OSError):
+            while True:
+                file.write(b"x" * 65536)
+
 
 @dataclass
 class Pair:
@@ -59,6 +74,7 @@ class Pair:
     candidates: list[Candidate] = field(default_factory=list)
     took: list[float] = field(default_factory=list)
     tokens: list[int] = field(default_factory=list)
+    mounts: list[Path] = field(default_factory=list)
 
     async def join(self, name: str) -> Candidate:
         """Start a further daemon, with its own directory."""
@@ -67,10 +83,15 @@ class Pair:
         await self.nursery.start(proxy.run)
         root.mkdir(exist_ok=True)
         place = self._placed(root)
+        place.workspaces.mkdir()
+        mount_disk(str(place.workspaces), DISK)
+        self.mounts.append(place.workspaces)
         port = free_port()
         daemon = Daemon(place, self.nursery, run_command(port=port), port)
         url = self.server.url.replace(f":{self.server.port}/", f":{proxy.port}/")
-        daemon.environ = {"SORTIE_STORE_URL": url}
+        # One that comes later has less weight, so that the workflow is not handed over to it.
+        weight = 1000 / 2 ** len(self.mounts)
+        daemon.environ = {"SORTIE_STORE_URL": url, "SORTIE_WEIGHT": str(weight)}
         await daemon.__aenter__()
         made = Candidate(place, daemon, proxy)
         self.candidates.append(made)
@@ -116,8 +137,10 @@ class Pair:
                 former.daemon.signal(signal.SIGSTOP)
             case "cut off":
                 former.proxy.is_silent = True
-            case _:
+            case "refused":
                 former.proxy.refuse()
+            case _:
+                former.fill_disk()
         following = await self.led(but=former.pid)
         self.took.append(time.monotonic() - at)
         await self._let_wake(former, blow)
@@ -130,6 +153,7 @@ class Pair:
                 os.kill(former.pid, signal.SIGCONT)
         former.proxy.heal()
         former.proxy.is_silent = False
+        former.filler.unlink(missing_ok=True)
         if blow in ("killed", "stopped"):
             assert await former.daemon.exit_code() == -signal.SIGKILL
             self.candidates.remove(former)
@@ -158,7 +182,7 @@ async def a_pair(place: Place, server: PostgresServer) -> AsyncIterator[Pair]:
         seconds=0,
         file={"path": str(place.issues)},
         polling={"interval_ms": 500},
-        store={"url": "$SORTIE_STORE_URL", "schema": schema},
+        store={"url": "$SORTIE_STORE_URL", "schema": schema, "weight": "$SORTIE_WEIGHT"},
     )
     (place.root / "locks").mkdir(exist_ok=True)
     for number in range(SLOTS):
@@ -183,6 +207,8 @@ async def a_pair(place: Place, server: PostgresServer) -> AsyncIterator[Pair]:
                         await each.daemon.exit_code()
                     with suppress(ProcessLookupError):
                         each.daemon.kill()
+                for path in pair.mounts:
+                    subprocess.run(["umount", "--lazy", str(path)], check=True)
             nursery.cancel_scope.cancel()
 
 

@@ -37,6 +37,23 @@ async def test_a_stopped_leader_is_followed_and_never_wakes(
     assert [row[2] for row in pair.leaderships()] == ["expired", "released"]
 
 
+async def test_a_leader_whose_disk_is_full_lets_another_one_lead(
+    place: Place, server: PostgresServer
+) -> None:
+    """It gives the workflow back, stands by, and stands for it again once there is room."""
+    async with a_pair(place, server) as pair:
+        former = await pair.led()
+        await pair.worked_on(SLOTS)
+        await pair.strike("full")
+        lost = await former.daemon.line("lease.lost")
+        await former.daemon.line("lease.waiting")
+        await pair.worked_on(2 * SLOTS)
+
+    assert pair.troubles() == []
+    assert "No space left on device" in lost["reason"]
+    assert pair.leaderships()[0][2] == "unfit"
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("seed", range(5))
 async def test_failovers_in_a_row(place: Place, server: PostgresServer, seed: int) -> None:

@@ -36,6 +36,6 @@ CREATE TABLE leaderships (
   name text NOT NULL,
   since timestamptz NOT NULL,
   until timestamptz, -- NULL: while it leads; when it ended, or when its lease was over
-  ended_by text CHECK (ended_by IN ('released', 'moved', 'drained', 'expired'))
+  ended_by text CHECK (ended_by IN ('released', 'moved', 'drained', 'unfit', 'expired'))
 );
 CREATE INDEX leaderships_of_workflow ON leaderships (workflow, token);
