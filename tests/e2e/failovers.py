@@ -6,9 +6,11 @@ whichever daemon has started it.
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -75,6 +77,8 @@ class Pair:
     took: list[float] = field(default_factory=list)
     tokens: list[int] = field(default_factory=list)
     mounts: list[Path] = field(default_factory=list)
+    blows: list[str] = field(default_factory=list)
+    joined: list[Candidate] = field(default_factory=list)
 
     async def join(self, name: str) -> Candidate:
         """Start a further daemon, with its own directory."""
@@ -95,6 +99,7 @@ class Pair:
         await daemon.__aenter__()
         made = Candidate(place, daemon, proxy)
         self.candidates.append(made)
+        self.joined.append(made)
         return made
 
     def _placed(self, root: Path) -> Place:
@@ -129,6 +134,7 @@ class Pair:
     async def strike(self, blow: str) -> Candidate:
         """Strike the leader, and wait for the next one, which is returned."""
         former = await self.led()
+        self.blows.append(f"{former.pid} {blow}")
         at = time.monotonic()
         match blow:
             case "killed":
@@ -157,6 +163,14 @@ class Pair:
         if blow in ("killed", "stopped"):
             assert await former.daemon.exit_code() == -signal.SIGKILL
             self.candidates.remove(former)
+
+    def tell(self) -> None:
+        """Show the blows, and what the daemons have said, those that are gone included."""
+        sys.stderr.write(f"blows: {self.blows}, seconds: {self.took}\n")
+        for each in self.joined:
+            sys.stderr.write(f"process {each.pid} of {each.place.root}\n")
+            sys.stderr.writelines(f"{json.dumps(line)}\n" for line in each.daemon.log)
+            sys.stderr.writelines(f"{line}\n" for line in each.daemon.strays)
 
     def troubles(self) -> Sequence[object]:
         """Return what witnesses saw that must never be."""
@@ -194,6 +208,9 @@ async def a_pair(place: Place, server: PostgresServer) -> AsyncIterator[Pair]:
             await first.daemon.line("lease.acquired")
             await pair.join("two")
             yield pair
+        except BaseException:
+            pair.tell()
+            raise
         finally:
             for each in pair.candidates:
                 each.proxy.heal()
