@@ -5,7 +5,6 @@ One thread uses it.
 
 from __future__ import annotations
 
-import math
 import re
 import sqlite3
 from abc import ABC, abstractmethod
@@ -72,19 +71,12 @@ class Database(ABC):
     CONTRADICTIONS: ClassVar[tuple[type[Exception], ...]]
     """Those of them that say that a row contradicts another."""
 
-    ANSWER_LIMIT: ClassVar[float] = math.inf
-    """Seconds after which a job without an answer is given up; the disk of a file is waited for."""
-
     name: str
     identity: tuple[int, int]
 
-    def perform(self, job: Callable[[Database], T]) -> T:
-        """Do a job with this database."""
+    def perform(self, job: Callable[[Database], T], asked_at: float) -> T:  # noqa: ARG002
+        """Do a job that was asked for at ``asked_at``, in seconds of ``time.monotonic``."""
         return job(self)
-
-    def give_up(self) -> None:
-        """Have a job fail that waits for an answer; another thread may call it."""
-        raise NotImplementedError
 
     @abstractmethod
     def rows(self, query: str, **values: Value) -> list[Row]:
@@ -135,3 +127,14 @@ class Database(ABC):
     @abstractmethod
     def close(self) -> None:
         """Close the connection; closing twice is fine."""
+
+
+class ServerDatabase(Database):
+    """A database on a server, which may never answer; the disk of a file is waited for."""
+
+    ANSWER_LIMIT: ClassVar[float]
+    """Seconds after which a job without an answer is given up."""
+
+    @abstractmethod
+    def give_up(self) -> None:
+        """Have the job fail that waits for an answer; another thread may call it."""

@@ -4,10 +4,14 @@ Rule 1: only this thread touches the connection; jobs are done one by one, in th
 Rule 2: a change that was handed over is made, even if the task that asked was cancelled.
 Rule 3: the thread lives as long as the database is open. A thread from a pool would have to be
 started for most commits, and where the machine has no more threads the loop would stand still.
+Rule 4: a job for which a server takes too long is given up by whatever task waits for the thread,
+also if the task that asked for that job has gone.
 """
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
@@ -16,9 +20,11 @@ from typing import TypeVar
 import trio
 
 from sortie.model import StoreError
-from sortie.store.database import Database
+from sortie.store.database import Database, ServerDatabase
 
 T = TypeVar("T")
+
+_PAUSE = 0.1  # seconds between two attempts to give a job up: there may be no connection yet
 
 
 class DatabaseThread:
@@ -28,6 +34,7 @@ class DatabaseThread:
         self._database = database
         self._pool = pool
         self._open = True
+        self._begun_at: float | None = None  # the job under way, in seconds of time.monotonic
 
     @property
     def name(self) -> str:
@@ -37,18 +44,18 @@ class DatabaseThread:
     async def change(self, job: Callable[[Database], T]) -> T:
         """Do a job that writes. Cancellation has an effect before the job is handed over only."""
         await trio.lowlevel.checkpoint_if_cancelled()
-        return await _answer(self._pool, self._work("write to", job), self._database)
+        return await _answer(self._pool, self._work("write to", job), self._look)
 
     async def read(self, job: Callable[[Database], T]) -> T:
         """Do a job that only reads; cancelled, it may never be done."""
         await trio.lowlevel.checkpoint_if_cancelled()
         work = self._work("read", job)
-        return await _answer(self._pool, work, self._database, abandon_on_cancel=True)
+        return await _answer(self._pool, work, self._look, abandon_on_cancel=True)
 
     async def close(self) -> None:
         """Do what was asked for until now, then close the database. Cancellation waits."""
         self._open = False
-        await _answer(self._pool, self._close, self._database)
+        await _answer(self._pool, self._close, self._look)
 
     def _close(self) -> None:
         with self._database.explained("close"):
@@ -58,12 +65,29 @@ class DatabaseThread:
         database = self._database
         if not self._open:
             raise StoreError(f"cannot {attempt} the database {database.name}: it is closed")
+        asked_at = time.monotonic()
 
         def work() -> T:
-            with database.explained(attempt):
-                return database.perform(job)
+            self._begun_at = time.monotonic()
+            try:
+                with database.explained(attempt):
+                    return database.perform(job, asked_at)
+            finally:
+                self._begun_at = None
 
         return work
+
+    def _look(self) -> float:
+        """Give the job under way up where its time is over; return the seconds to the next look."""
+        database, begun_at = self._database, self._begun_at
+        if not isinstance(database, ServerDatabase):
+            return math.inf
+        if begun_at is None:
+            return database.ANSWER_LIMIT
+        left = begun_at + database.ANSWER_LIMIT - time.monotonic()
+        if left <= 0:
+            database.give_up()
+        return max(left, _PAUSE)
 
 
 @asynccontextmanager
@@ -84,13 +108,13 @@ async def open_thread(opening: Callable[[], Database]) -> AsyncIterator[Database
 async def _answer(
     pool: ThreadPoolExecutor,
     work: Callable[[], T],
-    database: Database | None = None,
+    look: Callable[[], float] = lambda: math.inf,
     *,
     abandon_on_cancel: bool = False,
 ) -> T:
     """Have the thread do some work; where it is abandoned, it may never be done.
 
-    Where the database takes longer than its limit it is given up, so that the work fails.
+    ``look`` is called while there is no answer, each time after as many seconds as it returned.
     """
     answered = trio.Event()
     token = trio.lowlevel.current_trio_token()
@@ -106,12 +130,9 @@ async def _answer(
     future.add_done_callback(announce)
     try:
         with trio.CancelScope(shield=not abandon_on_cancel):
-            while database is not None and not answered.is_set():
-                with trio.move_on_after(database.ANSWER_LIMIT):
+            while not answered.is_set():
+                with trio.move_on_after(look()):
                     await answered.wait()
-                if not answered.is_set():
-                    database.give_up()
-            await answered.wait()
     finally:
         future.cancel()
     return future.result()

@@ -63,11 +63,12 @@ class PostgresConnection:
         if self._connection is not None and (self._in_transaction or not self._connection.closed):
             return self._connection
         self.drop()
+        self.was_given_up = False
         connection = psycopg.connect(
             **dict[str, Any](self.address.parameters), autocommit=True, row_factory=dict_row
         )
         with self._guard:
-            self._connection, self.was_given_up = connection, False
+            self._connection = connection
         self.session += 1
         self.pids.add(_prepare(connection, self.address))
         return connection

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 import secrets
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -23,7 +24,7 @@ import psycopg
 
 from sortie.model import StoreError
 from sortie.resources.lease import Lease, LeaseLost
-from sortie.store.database import Database, Row, Value, queries
+from sortie.store.database import Row, ServerDatabase, Value, queries
 from sortie.store.postgres_address import PostgresAddress
 from sortie.store.postgres_connection import PostgresConnection
 from sortie.store.postgres_errors import explanation
@@ -61,7 +62,7 @@ def translated(query: str) -> str:
     return text
 
 
-class PostgresDatabase(Database):
+class PostgresDatabase(ServerDatabase):
     """A schema on a server; nothing is asked of the server before it is used."""
 
     REFUSALS = (
@@ -83,9 +84,24 @@ class PostgresDatabase(Database):
         self._mark: int | None = None  # the last known one
         self._doubt: int | None = None
         self._outcomes: dict[int, bool] = {}
+        self._lost: tuple[float, psycopg.Error] | None = None  # when, in seconds of time.monotonic
 
-    def perform(self, job: Callable[[PostgresDatabase], T]) -> T:
-        """Do a job, again where that may help."""
+    def perform(self, job: Callable[[PostgresDatabase], T], asked_at: float) -> T:
+        """Do a job, again where that may help.
+
+        What was asked for before the server was last found away fails with that: of all that waits
+        in line only the first waits for a server that says nothing.
+        """
+        if self._lost is not None and asked_at < self._lost[0]:
+            raise self._lost[1].with_traceback(None)
+        try:
+            return self._tried(job)
+        except psycopg.Error as error:
+            if self.connection.is_lost:
+                self._lost = (time.monotonic(), error)
+            raise
+
+    def _tried(self, job: Callable[[PostgresDatabase], T]) -> T:
         for left in reversed(range(_TRIES)):
             self.connection.live()
             try:
@@ -117,7 +133,8 @@ class PostgresDatabase(Database):
             yield
         except psycopg.Error as error:
             # Not "from error": what a traceback shows of it may hold a password.
-            raise explanation(error, attempt, self.address) from None
+            unanswered = self.ANSWER_LIMIT if self.connection.was_given_up else None
+            raise explanation(error, attempt, self.address, unanswered) from None
         except OverflowError as error:
             raise StoreError(f"cannot {attempt} the database {self.name}: {error}") from error
 

@@ -37,15 +37,24 @@ _UNREACHABLE = (
 )
 
 
-def explanation(error: psycopg.Error, attempt: str, address: PostgresAddress) -> StoreError:
+_SILENT = (
+    "the server gave no answer within {:g} s: it hangs, is cut off, or waits for its synchronous"
+    " standby; a daemon that runs goes on when it answers"
+)
+
+
+def explanation(
+    error: psycopg.Error, attempt: str, address: PostgresAddress, unanswered: float | None = None
+) -> StoreError:
     """Return the error to raise in place of the driver's; ``attempt`` is a verb such as "read".
 
-    The driver's own words are repeated without secrets.
+    ``unanswered`` are the seconds after which the server was given up, None where it was not. The
+    driver's own words are repeated without secrets.
     """
     state = error.sqlstate or ""
     known = "PostgreSQL gave an error without a known remedy"
     if not state and isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
-        known = _UNREACHABLE
+        known = _UNREACHABLE if unanswered is None else _SILENT.format(unanswered)
     advice = _ADVICE.get(state) or _ADVICE.get(state[:2], known)
     code = state or type(error).__name__
     said = address.shown(error)

@@ -12,7 +12,8 @@ import trio
 
 class PostgresProxy:
     """Passes on what is said. While ``is_away`` nobody gets through; while ``is_silent`` what the
-    server says is kept back. ``lost`` counts the commits without an answer."""
+    server says is kept back. ``lost`` counts the commits without an answer, and ``connections``
+    those who came while it was silent."""
 
     def __init__(self, server_port: int) -> None:
         self._server_port = server_port
@@ -20,6 +21,7 @@ class PostgresProxy:
         self.is_away = False
         self.is_silent = False
         self.lost = 0
+        self.connections = 0
         self._losing: tuple[bool, bool] | None = None
         self._is_deaf = False
         self._scopes: set[trio.CancelScope] = set()
@@ -46,6 +48,7 @@ class PostgresProxy:
         await trio.serve_listeners(self._serve, [listener])
 
     async def _serve(self, client: trio.SocketStream) -> None:
+        self.connections += self.is_silent
         if self.is_away:
             await client.aclose()
             return

@@ -218,7 +218,7 @@ async def test_a_server_that_does_not_answer_is_given_up(
             await store.commit([begin("r1")], T0)
             monkeypatch.setattr(PostgresDatabase, "ANSWER_LIMIT", 0.2)
             proxy.is_silent = True
-            with trio.fail_after(60), pytest.raises(StoreError, match="cannot be reached"):
+            with trio.fail_after(60), pytest.raises(StoreError, match="no answer within"):
                 await store.commit([end("r1")], T0)
             proxy.is_silent = False
             monkeypatch.setattr(PostgresDatabase, "ANSWER_LIMIT", 60.0)
@@ -227,6 +227,43 @@ async def test_a_server_that_does_not_answer_is_given_up(
         nursery.cancel_scope.cancel()
 
     assert [row.status.value for row in rows] == ["succeeded"]
+
+
+async def test_only_the_first_of_those_in_line_waits_for_a_silent_server(
+    postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was asked for before it was given up fails with it, also where nobody asks any more
+    for what it was given up over."""
+    schema, told = postgres_server.schema(), list[str]()
+
+    async def look(store: PostgresStore) -> None:
+        with pytest.raises(StoreError) as caught:
+            await store.history()
+        told.append(str(caught.value))
+
+    async with trio.open_nursery() as nursery:
+        proxy = PostgresProxy(postgres_server.port)
+        await nursery.start(proxy.run)
+        url = postgres_server.url.replace(str(postgres_server.port), str(proxy.port))
+        async with open_postgres_store(parse_address(url, schema)) as store:
+            await store.commit([begin("r1")], T0)
+            monkeypatch.setattr(PostgresDatabase, "ANSWER_LIMIT", 2.0)
+            proxy.is_silent = True
+            with trio.move_on_after(0.05) as cancelled:
+                await store.totals()
+            with trio.fail_after(120):
+                async with trio.open_nursery() as readers:
+                    for _ in range(5):
+                        readers.start_soon(look, store)
+            monkeypatch.setattr(PostgresDatabase, "ANSWER_LIMIT", 60.0)
+            connections, proxy.is_silent = proxy.connections, False
+            await eventually(store, end("r1"))
+        nursery.cancel_scope.cancel()
+
+    assert cancelled.cancelled_caught
+    assert len(told) == 5
+    assert len(set(told)) == 1
+    assert connections <= 1
 
 
 async def test_a_full_disk_of_the_server_fails_the_commit_and_nothing_else() -> None:
