@@ -70,7 +70,7 @@ class Orchestrator:
         # output does not come through here; a run sends a few events in all.
         self._events_in, self._events = trio.open_memory_channel[Queued](math.inf)
         self._due_at = trio.current_time()
-        self._journal = Journal(context.store, context.wall, context.publish)
+        self._journal = Journal(context.store, context.wall, context.publish, self._wake)
         policy = scheduler.snapshot(trio.current_time()).policy
         self._performer = Performer(context, settings, policy, self.tell, self.commit)
         self.idle = trio.Event()
@@ -132,6 +132,10 @@ class Orchestrator:
     def tell(self, event: Event) -> None:
         """Put an event into the queue."""
         self._events_in.send_nowait((event, None))
+
+    def _wake(self) -> None:
+        """Let the loop come round."""
+        self.tell(ev.TimePassed())
 
     async def commit(self, event: Event) -> None:
         """Put an event into the queue and return once what it records is on disk."""
@@ -224,7 +228,7 @@ class Orchestrator:
         if self._scheduler.drained:
             self._journal.wait_no_longer()
         worked = self._journal.error is None
-        if await self._write():
+        if await self._write(nurseries.effects):
             for item in self._journal.take():
                 self._performer.perform(item, nurseries)
         else:
@@ -243,9 +247,9 @@ class Orchestrator:
             await self._record_crash(self._scheduler.in_hand)
             raise
 
-    async def _write(self) -> bool:
+    async def _write(self, nursery: trio.Nursery) -> bool:
         try:
-            return await self._journal.write()
+            return await self._journal.write(nursery)
         except RecordRefused as exc:
             run_id = getattr(exc.record, "run_id", None)
             known = self._performer.workers.issue_of(run_id) if run_id is not None else None

@@ -79,6 +79,36 @@ async def test_a_turn_waits_for_the_disk(clock: MockClock) -> None:
     assert len(world.agent.launched_at) == 1
 
 
+async def test_a_store_without_an_answer_holds_nothing_up_but_starts(clock: MockClock) -> None:
+    """An issue that is finished in the tracker is noticed, and its run is ended; what was decided
+    is performed when the answer comes."""
+    world = World(issue("a"), tracker=HANDOFF, agent={"max_concurrent_agents": 9})
+    world.agent.scripts["A"] = [Silent()]
+
+    async with world.life() as orchestrator:
+        await world.until(facts.AgentLaunched)
+        world.store.silent = trio.Event()
+        world.tracker.put(issue("b"))
+        orchestrator.tell(ev.PauseAsked(True))
+        orchestrator.tell(ev.PauseAsked(False))
+        await trio.sleep(1)
+        world.tracker.put(issue("a", state="Done"))
+        orchestrator.tell(ev.RefreshRequested())
+        await world.until(facts.TurnCompleted)
+        begun, error = list(world.agent.begun), orchestrator.store_error
+        world.store.silent.set()
+        world.store.silent = None
+        await world.until(facts.TransitionCompleted)
+
+    assert [name for name, _ in begun] == ["A"]
+    assert error is None
+    assert [name for name, _ in world.agent.begun] == ["A", "B"]
+    assert {row.issue: row.status for row in await world.history()} == {
+        "A": RunStatus.CANCELLED,
+        "B": RunStatus.SUCCEEDED,
+    }
+
+
 async def test_a_stop_without_a_disk_ends_all_the_same(clock: MockClock) -> None:
     """A daemon that is told to go while it cannot write ends its agents and says why."""
     world = World(issue(), hooks={"after_run": Does(seconds=1)})

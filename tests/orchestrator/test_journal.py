@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import math
 
+import outcome
 import pytest
 import trio
+import trio.testing
 from trio.testing import MockClock
 
 from sortie.facts import Fact
 from sortie.model import IssueId, RunId, RunStatus, StopReason, StoreError, Streak
-from sortie.orchestrator.journal import COMMIT_DELAY, COMMIT_PAUSE, Journal
+from sortie.orchestrator.journal import (
+    COMMIT_DELAY,
+    COMMIT_PATIENCE,
+    COMMIT_PAUSE,
+    Journal,
+)
 from sortie.scheduler import Decision
 from sortie.scheduler import decisions as do
 from sortie.scheduler import records as rec
@@ -30,12 +37,23 @@ STOP = do.StopWorker(RUN, issue(), StopReason.OPERATOR)
 
 
 class JournalUnderTest:
-    """A journal on a store in memory; ``told`` are the facts."""
+    """A journal on a store in memory; ``told`` are the facts, and ``woken`` counts the commits that
+    were not waited for."""
 
     def __init__(self) -> None:
         self.store = MemoryStore()
         self.told: list[Fact] = []
-        self.journal = Journal(self.store, lambda: 1_700_000_000.0, self.told.append)
+        self.woken = 0
+        self.journal = Journal(self.store, lambda: 1_700_000_000.0, self.told.append, self._wake)
+
+    def _wake(self) -> None:
+        self.woken += 1
+
+    async def write(self) -> bool:
+        """Write, and have no commit be under way afterwards."""
+        async with trio.open_nursery() as nursery:
+            written = await outcome.acapture(self.journal.write, nursery)
+        return written.unwrap()
 
     async def paused(self) -> bool:
         """Tell what the store says of the pause."""
@@ -51,7 +69,7 @@ async def test_everything_comes_out_once_in_order(clock: MockClock) -> None:
     items: list[Decision | trio.Event] = [BEGIN, POLL, told, PAUSE, STOP]
     it.journal.add(items)
 
-    written = await it.journal.write()
+    written = await it.write()
     taken, rest = list(it.journal.take()), list(it.journal.take())
 
     assert written
@@ -68,12 +86,12 @@ async def test_what_cannot_be_written_stays_whole(clock: MockClock) -> None:
     it.journal.add([BEGIN, POLL])
     it.store.failing = FULL
 
-    failed = await it.journal.write()
+    failed = await it.write()
     error, again_at = it.journal.error, it.journal.again_at
     it.journal.add([PAUSE])
     it.store.failing = None
     await trio.sleep(COMMIT_PAUSE)
-    written = await it.journal.write()
+    written = await it.write()
 
     assert (failed, written) == (False, True)
     assert (error, again_at) == ("disk full", COMMIT_PAUSE)
@@ -90,13 +108,13 @@ async def test_a_failing_disk_is_tried_once_a_second(clock: MockClock) -> None:
     it.store.failing = FULL
 
     for _ in range(100):
-        await it.journal.write()
+        await it.write()
         await trio.sleep(0.1)
     tries = len(it.told)
     it.store.failing = None
-    early = await it.journal.write()
+    early = await it.write()
     it.journal.hurry()
-    hurried = await it.journal.write()
+    hurried = await it.write()
 
     assert tries == 10
     assert (early, hurried) == (False, True)
@@ -107,19 +125,19 @@ async def test_a_disk_that_has_nothing_to_write_is_looked_at(clock: MockClock) -
     it = JournalUnderTest()
     it.store.failing = FULL
     it.journal.add([PAUSE])
-    await it.journal.write()
+    await it.write()
     it.store.failing = None
     await trio.sleep(COMMIT_PAUSE)
-    await it.journal.write()
+    await it.write()
     list(it.journal.take())
 
     it.store.failing = FULL
-    empty = await it.journal.write()
+    empty = await it.write()
     it.journal.add([PAUSE])
-    await it.journal.write()
+    await it.write()
     list(it.journal.take_urgent(lambda _decision: True))
     await trio.sleep(COMMIT_PAUSE)
-    still = await it.journal.write()
+    still = await it.write()
 
     assert (empty, still) == (True, False)
     assert it.journal.error == "disk full"
@@ -130,13 +148,13 @@ async def test_what_is_urgent_overtakes_and_the_rest_keeps_its_order(clock: Mock
     it, told = JournalUnderTest(), trio.Event()
     it.journal.add([BEGIN, POLL, told, PAUSE, STOP])
     it.store.failing = FULL
-    await it.journal.write()
+    await it.write()
 
     urgent = it.journal.take_urgent(lambda d: isinstance(d, do.Poll | do.StopWorker))
     again = it.journal.take_urgent(lambda d: isinstance(d, do.Poll | do.StopWorker))
     it.store.failing = None
     it.journal.hurry()
-    await it.journal.write()
+    await it.write()
 
     assert (urgent, again) == ([POLL, STOP], [])
     assert list(it.journal.take()) == [BEGIN, told, PAUSE]
@@ -148,7 +166,7 @@ async def test_a_record_that_no_try_can_write_is_a_defect(clock: MockClock) -> N
     it.journal.add([PAUSE, END])
 
     with pytest.raises(RecordRefused) as caught:
-        await it.journal.write()
+        await it.write()
 
     assert caught.value.record == END
     assert it.journal.error is None
@@ -160,13 +178,13 @@ async def test_news_wait_for_others(clock: MockClock) -> None:
     """What nothing depends on is written COMMIT_DELAY later, however much of it comes meanwhile."""
     it = JournalUnderTest()
     it.journal.add([NEWS])
-    first, due = await it.journal.write(), it.journal.again_at
+    first, due = await it.write(), it.journal.again_at
     await trio.sleep(COMMIT_DELAY / 2)
     it.journal.add([NEWS])
-    second, still_due = await it.journal.write(), it.journal.again_at
+    second, still_due = await it.write(), it.journal.again_at
     await trio.sleep(COMMIT_DELAY / 2)
 
-    third = await it.journal.write()
+    third = await it.write()
 
     assert (first, second, third) == (False, False, True)
     assert due == still_due == COMMIT_DELAY
@@ -181,10 +199,10 @@ async def test_news_are_written_before_whatever_follows(
     """Nothing that may depend on them waits for them, or is performed before them."""
     it = JournalUnderTest()
     it.journal.add([NEWS])
-    early = await it.journal.write()
+    early = await it.write()
     it.journal.add([other])
 
-    written = await it.journal.write()
+    written = await it.write()
 
     assert (early, written) == (False, True)
     assert list(it.journal.take()) == [NEWS, other]
@@ -195,14 +213,84 @@ async def test_news_wait_no_longer_where_nothing_else_comes(clock: MockClock) ->
     it = JournalUnderTest()
     it.journal.add([NEWS])
     it.journal.wait_no_longer()
-    written = await it.journal.write()
+    written = await it.write()
     list(it.journal.take())
     it.store.failing = FULL
     it.journal.add([PAUSE])
-    await it.journal.write()
+    await it.write()
     it.journal.wait_no_longer()
 
     again_at = it.journal.again_at
 
     assert written
     assert again_at == COMMIT_PAUSE
+
+
+async def test_a_commit_that_takes_long_is_not_waited_for(clock: MockClock) -> None:
+    """Meanwhile no other begins, and what is urgent overtakes; at its end it wakes, and what came
+    behind it is written before anything is performed."""
+    it = JournalUnderTest()
+    it.store.silent = trio.Event()
+    it.journal.add([PAUSE, BEGIN, STOP])
+
+    async with trio.open_nursery() as nursery:
+        late = await it.journal.write(nursery)
+        waited, due = trio.current_time(), it.journal.again_at
+        urgent = it.journal.take_urgent(lambda d: isinstance(d, do.StopWorker))
+        it.journal.add([END, POLL])
+        meanwhile = await it.journal.write(nursery)
+        it.store.silent.set()
+        await trio.testing.wait_all_tasks_blocked()
+        woken, now_due = it.woken, it.journal.again_at
+        written = await it.journal.write(nursery)
+        taken = list(it.journal.take())
+        last = await it.journal.write(nursery)
+
+    assert (late, meanwhile, written, last) == (False, False, True, True)
+    assert (waited, due, now_due) == (COMMIT_PATIENCE, math.inf, -math.inf)
+    assert (urgent, woken, it.woken) == ([STOP], 1, 1)
+    assert taken == [PAUSE, BEGIN, END, POLL]
+    assert [row.status for row in await it.store.history()] == [RunStatus.SUCCEEDED]
+    assert it.told == []
+
+
+async def test_a_commit_that_fails_late_is_tried_again_whole(clock: MockClock) -> None:
+    """Its records and those that came meanwhile are written in their order, once."""
+    it = JournalUnderTest()
+    it.store.silent, it.store.failing = trio.Event(), FULL
+    it.journal.add([BEGIN])
+
+    async with trio.open_nursery() as nursery:
+        await it.journal.write(nursery)
+        it.journal.add([END])
+        it.store.silent.set()
+        await trio.testing.wait_all_tasks_blocked()
+        failed, error = await it.journal.write(nursery), it.journal.error
+        it.store.failing = None
+        it.journal.hurry()
+        written = await it.journal.write(nursery)
+
+    assert (failed, error, written) == (False, "disk full", True)
+    assert list(it.journal.take()) == [BEGIN, END]
+    assert [row.status for row in await it.store.history()] == [RunStatus.SUCCEEDED]
+
+
+async def test_the_last_try_is_waited_for(clock: MockClock) -> None:
+    """However long it takes."""
+    it = JournalUnderTest()
+    it.store.silent = trio.Event()
+    it.journal.add([PAUSE])
+
+    async with trio.open_nursery() as nursery:
+        await it.journal.write(nursery)
+        it.journal.hurry()
+        nursery.start_soon(_after, 100, it.store.silent)
+        written = await it.journal.write(nursery)
+
+    assert written
+    assert trio.current_time() >= 100
+
+
+async def _after(seconds: float, event: trio.Event) -> None:
+    await trio.sleep(seconds)
+    event.set()

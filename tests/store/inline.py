@@ -58,7 +58,8 @@ class InlineThread(DatabaseThread):
 
 
 class MemoryStore(DatabaseStore):
-    """A Store that forgets with the process; while ``failing`` is set, each method raises it.
+    """A Store that forgets with the process; while ``failing`` is set, each method raises it, and
+    while ``silent`` is set, each waits for it first.
 
     What was committed stays over any number of calls of ``recover``, so a scheduler can be dropped
     and built anew on the same store.
@@ -66,9 +67,13 @@ class MemoryStore(DatabaseStore):
 
     def __init__(self) -> None:
         self.failing: StoreError | None = None
+        self.silent: trio.Event | None = None
         super().__init__(InlineThread(memory_database(), self._may_fail))
 
     async def _may_fail(self) -> None:
         await trio.lowlevel.checkpoint()
+        if self.silent is not None:
+            with trio.CancelScope(shield=True):
+                await self.silent.wait()
         if self.failing is not None:
             raise self.failing
