@@ -1,7 +1,7 @@
 """The store on a PostgreSQL server. Importing it needs psycopg, the extra ``sortie[postgres]``.
 
 What failed without an answer may have been written: before records are written again, those that
-are on record already are left out.
+are on record already are left out. A caller that does not repeat what failed loses nothing by that.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from functools import partial
 from typing import TypeVar
 
 from sortie.config.store import StoreSettings
-from sortie.model import StoreError
 from sortie.resources.lease import Lease
 from sortie.scheduler.records import Record
 from sortie.store.database import Database
@@ -72,7 +71,9 @@ class PostgresStore(DatabaseStore):
 
     _doubt: int | None = None
     _doubted: tuple[Record, ...] = ()
-    _written: tuple[Record, ...] = ()
+    _made: tuple[
+        tuple[Record, ...], ...
+    ] = ()  # commits that were made, and failed for their caller
 
     async def commit(self, records: Sequence[Record], at: float) -> None:
         """Write all records, or none; once handed over, also if the caller is cancelled."""
@@ -83,21 +84,19 @@ class PostgresStore(DatabaseStore):
         """Write records in the database's thread, but for those that were written before."""
         assert isinstance(database, PostgresDatabase)
         if self._doubt is not None:
-            was_written = database.is_made(self._doubt)
-            self._written += self._doubted if was_written else ()
+            if database.is_made(self._doubt):
+                self._made += (self._doubted,)
             self._doubt, self._doubted = None, ()
-        known = len(self._written)
-        if records[:known] != self._written:
-            raise StoreError(
-                f"cannot write to the database {database.name}: what was to be written when the"
-                " connection was lost is not what is to be written now; restart the daemon"
-            )
-        rest = records[known:]
+        repeated = [made for made in self._made if records[: len(made)] == made]
+        rest = records[max(map(len, repeated), default=0) :]
         try:
             if rest:
                 write(database, rest, at, self._inherited)
+            else:
+                # What was made may be lost yet with its server, until a later commit has succeeded.
+                database.check(doubted=True)
         except Exception:
             self._doubt = database.doubt
-            self._doubted = rest if self._doubt is not None else ()
+            self._doubted = records if self._doubt is not None else ()
             raise
-        self._written = ()
+        self._made = tuple(made for made in self._made if made not in repeated)

@@ -11,8 +11,8 @@ import psycopg
 import pytest
 import trio
 
-from sortie.model import Issue, StoreError
-from sortie.scheduler.records import RecordPause
+from sortie.model import Issue, RunId, StoreError
+from sortie.scheduler.records import ForgetComment, RecordPause
 from sortie.store.database import Database
 from sortie.store.postgres import PostgresStore, open_postgres, open_postgres_store
 from sortie.store.postgres_address import PostgresAddress, parse_address
@@ -203,6 +203,27 @@ async def test_records_that_were_written_are_left_out_until_the_rest_is(
         nursery.cancel_scope.cancel()
 
     assert [row.run_id for row in rows] == ["r2", "r1"]
+
+
+async def test_a_commit_that_is_not_repeated_is_in_nobodys_way(
+    postgres_server: PostgresServer,
+) -> None:
+    """As that of a comment, of which the next daemon finds that it was made."""
+    schema = postgres_server.schema()
+    async with trio.open_nursery() as nursery:
+        proxy = PostgresProxy(postgres_server.port)
+        await nursery.start(proxy.run)
+        url = postgres_server.url.replace(str(postgres_server.port), str(proxy.port))
+        async with open_postgres_store(parse_address(url, schema)) as store:
+            proxy.lose_commit(passed_on=True, then_away=True)
+            with pytest.raises(StoreError):
+                await store.commit([ForgetComment(run_id=RunId("r0"), lifecycle="end")], T0)
+            proxy.is_away = False
+            await store.commit([begin("r1")], T0)
+            rows = await store.history()
+        nursery.cancel_scope.cancel()
+
+    assert [row.run_id for row in rows] == ["r1"]
 
 
 async def test_a_server_that_does_not_answer_is_given_up(

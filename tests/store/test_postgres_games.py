@@ -7,8 +7,8 @@ import random
 import pytest
 import trio
 
-from sortie.model import StoreError
-from sortie.scheduler.records import Record, RecordCrash
+from sortie.model import RunId, StoreError
+from sortie.scheduler.records import ForgetComment, Record, RecordCrash
 from sortie.store import RecordRefused
 from sortie.store.postgres import PostgresStore, open_postgres_store
 from sortie.store.postgres_address import parse_address
@@ -36,7 +36,8 @@ class Game:
             self.strike()
             self.report()
             await self.write(store)
-            if self.draw.random() < 0.3:
+            if self.draw.random() < 0.5:
+                self.strike()
                 await self.look(store)
         self.proxy.heal()
         while self.waiting:
@@ -79,13 +80,16 @@ class Game:
     async def look(self, store: PostgresStore) -> None:
         """Do what a daemon does besides: other transactions, and reading."""
         try:
-            match self.draw.randrange(3):
+            match self.draw.randrange(4):
                 case 0:
                     await store.check()
                 case 1:
                     await store.totals()
-                case _:
+                case 2:
                     await store.forget_runs(1.0, 5)
+                case _:  # as a comment that was made, which is not repeated where that fails
+                    forget = ForgetComment(run_id=RunId(f"r{self.runs}"), lifecycle="end")
+                    await store.commit([forget], T0)
         except StoreError:
             self.failures += 1
 
