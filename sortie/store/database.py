@@ -5,6 +5,7 @@ One thread uses it.
 
 from __future__ import annotations
 
+import math
 import re
 import sqlite3
 from abc import ABC, abstractmethod
@@ -74,8 +75,8 @@ class Database(ABC):
     name: str
     identity: tuple[int, int]
 
-    def perform(self, job: Callable[[Database], T], asked_at: float) -> T:  # noqa: ARG002
-        """Do a job that was asked for at ``asked_at``, in seconds of ``time.monotonic``."""
+    def perform(self, job: Callable[[Database], T], asked_at: float = math.inf) -> T:  # noqa: ARG002
+        """Do a job that was asked for at ``asked_at``, in seconds of ``time.monotonic``, or now."""
         return job(self)
 
     @abstractmethod

@@ -24,6 +24,9 @@ from sortie.store.record_writer import write
 
 T = TypeVar("T")
 
+MIGRATION_LIMIT = 600.0
+"""Seconds after which a server is given up that is to make or change the tables."""
+
 
 def open_postgres(address: PostgresAddress, lease: Lease | None = None) -> PostgresDatabase:
     """Open a database for writing, made or migrated where needed; call it in the owning thread.
@@ -33,10 +36,13 @@ def open_postgres(address: PostgresAddress, lease: Lease | None = None) -> Postg
     database = PostgresDatabase(address, lease)
     with database.explained("open"):
         try:
-            database.take_lock()
-            migrate(database)
-            database.begin()
-            database.check(doubted=True)
+            with database.connection.answering(database.ANSWER_LIMIT):
+                database.take_lock()
+            with database.connection.answering(MIGRATION_LIMIT):
+                migrate(database)
+            with database.connection.answering(database.ANSWER_LIMIT):
+                database.begin()
+                database.check(doubted=True)
         except BaseException:
             database.close()
             raise
@@ -52,9 +58,11 @@ def address_of(store: StoreSettings) -> PostgresAddress:
 def read_beside(address: PostgresAddress, job: Callable[[Database], T]) -> T:
     """Do a job that only reads, beside a daemon or without one. Raises StoreError."""
     database = PostgresDatabase(address)
-    with database.explained("read"), closing(database), database.reading():
-        require_schema(database)
-        return job(database)
+    with database.explained("read"), closing(database):
+        with database.connection.answering(database.ANSWER_LIMIT):
+            require_schema(database)
+        with database.reading():
+            return job(database)
 
 
 @asynccontextmanager

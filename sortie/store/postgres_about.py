@@ -52,7 +52,11 @@ def about_server(address: PostgresAddress, wall: Callable[[], float]) -> AboutSe
     Raises StoreError, also for a schema that is another program's, or of a newer version.
     """
     database = PostgresDatabase(address)
-    with database.explained("ask"), closing(database):
+    with (
+        database.explained("ask"),
+        closing(database),
+        database.connection.answering(database.ANSWER_LIMIT),
+    ):
         (row,) = database.execute(_ABOUT, schema=address.schema)
         rounds = [_asked(database, wall) for _ in range(_QUESTIONS)]
         latency, clock_ahead = min(rounds)

@@ -99,6 +99,17 @@ class PostgresConnection:
         if connection is not None:
             connection.close()
 
+    @contextmanager
+    def answering(self, limit: float) -> Iterator[None]:
+        """Give the server up where the block takes longer than so many seconds."""
+        timer = threading.Timer(limit, self.give_up)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
     def give_up(self) -> None:
         """Have what waits for the server fail; called from another thread."""
         with self._guard, suppress(OSError, psycopg.Error):

@@ -12,6 +12,7 @@ A job is one transaction, or none.
 
 from __future__ import annotations
 
+import math
 import re
 import secrets
 import time
@@ -86,7 +87,7 @@ class PostgresDatabase(ServerDatabase):
         self._outcomes: dict[int, bool] = {}
         self._lost: tuple[float, psycopg.Error] | None = None  # when, in seconds of time.monotonic
 
-    def perform(self, job: Callable[[PostgresDatabase], T], asked_at: float) -> T:
+    def perform(self, job: Callable[[PostgresDatabase], T], asked_at: float = math.inf) -> T:
         """Do a job, again where that may help.
 
         What was asked for before the server was last found away fails with that: of all that waits

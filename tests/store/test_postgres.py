@@ -287,6 +287,38 @@ async def test_only_the_first_of_those_in_line_waits_for_a_silent_server(
     assert connections <= 1
 
 
+async def test_what_a_standby_has_not_got_is_not_written(
+    own_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While the synchronous standby is away no commit succeeds, however often it is tried, and no
+    store opens, though the primary has the rows; with the standby each is there once."""
+    address = parse_address(own_server.url, own_server.schema())
+    other = parse_address(own_server.url, own_server.schema())
+    open_postgres(other).close()
+    async with open_postgres_store(address) as store:
+        await store.commit([begin("r1")], T0)
+        _set_standbys(own_server, "absent")
+        monkeypatch.setattr(PostgresDatabase, "ANSWER_LIMIT", 1.0)
+        try:
+            for _ in range(3):
+                with pytest.raises(StoreError, match="gave no answer within"):
+                    await store.commit([end("r1")], T0)
+            with pytest.raises(StoreError, match="gave no answer within"):
+                await trio.to_thread.run_sync(open_postgres, other)
+        finally:
+            _set_standbys(own_server, "")
+        monkeypatch.setattr(PostgresDatabase, "ANSWER_LIMIT", 60.0)
+        await eventually(store, end("r1"))
+        rows = await store.history()
+
+    assert [row.status.value for row in rows] == ["succeeded"]
+
+
+def _set_standbys(server: PostgresServer, names: str) -> None:
+    server.ask(f"ALTER SYSTEM SET synchronous_standby_names = '{names}'")
+    server.ask("SELECT pg_reload_conf()")
+
+
 async def test_a_full_disk_of_the_server_fails_the_commit_and_nothing_else() -> None:
     """A commit says so, and leaves no trace; with room again the same store goes on."""
     large = [begin(f"r{number}", _large(number)) for number in range(30)]
