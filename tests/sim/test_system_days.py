@@ -29,12 +29,12 @@ from tests.sim.system.crashing import every_crash
 from tests.sim.system.run import Day, Plan, live_through, plan_of
 
 DAYS = 60
-CHUNK = 5
+CHUNK = 3
 FULL = pytest.mark.full
 MORE_DAYS = 60
 """Days that are lived where the others, by chance, do not reach everything."""
 CRASHED_DAYS = (3,)
-STRETCHES = 7
+STRETCHES = 15
 """An odd number: each of them has crashes right before commits and right after."""
 REACHED: Counter[object] = Counter()
 LIVED: set[int] = set()
@@ -103,7 +103,7 @@ def _every(step: int, values: range) -> list[object]:
     return [pytest.param(v, marks=FULL if i % step else ()) for i, v in enumerate(values)]
 
 
-@pytest.mark.parametrize("first", _every(6, range(0, DAYS, CHUNK)))
+@pytest.mark.parametrize("first", _every(10, range(0, DAYS, CHUNK)))
 def test_days_keep_every_promise(first: int) -> None:
     """Whatever trackers, agents, people, machines, disks and clocks do, the invariants hold."""
     for seed in range(first, first + CHUNK):

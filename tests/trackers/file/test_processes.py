@@ -93,13 +93,13 @@ async def test_no_remark_of_many_writers_is_lost(tmp_path: Path, shape: str) -> 
 
     with trio.fail_after(90):
         async with trio.open_nursery() as watching:
-            watching.start_soon(watch)
             async with trio.open_nursery() as writing:
                 started = [trio.Event() for _ in range(WRITERS)]
                 for writer, event in enumerate(started):
                     writing.start_soon(write_remarks, path, writer, event, go)
                 for event in started:
                     await event.wait()
+                watching.start_soon(watch)
                 go.set()
             over.set()
     (issue,) = (await tracker.fetch_by_ids([IssueId("A")])).issues
