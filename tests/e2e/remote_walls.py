@@ -1,28 +1,36 @@
-"""Hosts and pods in which agents of a game run, and what can be struck there."""
+"""Hosts on which agents of a game run, and what can be struck there."""
 
 from __future__ import annotations
 
 import os
 import signal
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 
+import psutil
 import trio
 
-from tests.e2e.clock_blows import clock_blows, daemon_clock_blows, distrust
-from tests.e2e.place import PATIENCE, SORTIE, Json, Place
+from tests.e2e.clock_blows import clock_blows, daemon_clock_blows
+from tests.e2e.place import Place
 from tests.e2e.remote import Fleet
-from tests.e2e.walls import Blow, Struck, Wall, seen, strike_daemon
-from tests.kubernetes_api.objects import Refused
-from tests.kubernetes_api.server import Api, Fault, cluster_running
+from tests.e2e.walls import (
+    Blow,
+    Struck,
+    Wall,
+    container_of,
+    containers_about,
+    kill,
+    remove_container,
+    seen,
+    strike_daemon,
+)
 from tests.skewed_clock import MISSING as NO_CLOCK
 from tests.skewed_clock import SkewedClock
+from tests.transports.containers import variables_of_engines
 
-POD_NAMESPACE = "agents"
-SHORT_ABSENCE, LONG_ABSENCE = 3.0, 45.0
-"""Seconds: the long one is more than a lease lasts, and than a request may take."""
+SHORT_ABSENCE = 3.0  # seconds
 
 MINUTES = 300.0
 """Seconds for which somebody is away in the blows that are played by name only."""
@@ -39,15 +47,20 @@ class Supervisors:
         """Return what kills one of those who keep the streams of the agent."""
 
         async def strike(struck: Struck) -> None:
-            (place,) = [
-                note.parent
-                for note in self.directory.glob("sortie-run.*/run")
-                if struck.run_id in note.read_text()
-            ]
-            (note,) = place.glob(name)
+            (note,) = self._places(struck)[-1].glob(name)
             os.kill(int(note.read_text().split()[0]), signal.SIGKILL)
 
         return strike
+
+    def _places(self, struck: Struck) -> list[Path]:
+        """Return where supervisors of a run keep their files, the oldest first: a run in a
+        container has one more, of what holds the container."""
+        found = [
+            note
+            for note in self.directory.glob("sortie-run.*/run")
+            if struck.run_id in note.read_text()
+        ]
+        return [note.parent for note in sorted(found, key=lambda note: note.stat().st_mtime_ns)]
 
     @property
     def blows(self) -> dict[str, Blow]:
@@ -84,12 +97,67 @@ def _lives(pid: int, born: str) -> bool:
     return False
 
 
+async def _strike_monitor(struck: Struck) -> None:
+    kill(_monitors(await container_of(struck)))
+
+
+async def _strike_containers_shell(struck: Struck) -> None:
+    monitors = _monitors(await container_of(struck))
+    kill(child for one in monitors for child in one.children() if child.name() == "sh")
+
+
+def _monitors(container: str) -> Iterator[psutil.Process]:
+    """Yield what of the engine watches over a container."""
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if process.name() == "conmon" and container in process.cmdline():
+                yield process
+
+
+def _strike_entry(nth: int) -> Blow:
+    """Return what kills one of the processes that have taken an agent into a container."""
+
+    async def strike(struck: Struck) -> None:
+        entries = [
+            process
+            for process, words in _of_run(struck)
+            if any("container_entry" in word for word in words)
+        ]
+        kill(iter([entries[nth]]))
+
+    return strike
+
+
+def _of_run(struck: Struck) -> Iterator[tuple[psutil.Process, list[str]]]:
+    """Yield the processes that have the id of the run, with their words, the oldest first."""
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if process.environ().get("SORTIE_RUN_ID") == struck.run_id:
+                yield process, process.cmdline()
+
+
+async def _strike_holder(struck: Struck) -> None:
+    """Kill the program that holds the container of a run."""
+    kill(process for process, words in _of_run(struck) if words[:1] == ["sleep"])
+
+
+CONTAINER_BLOWS: Mapping[str, Blow] = {
+    "monitor": _strike_monitor,
+    "shell": _strike_containers_shell,
+    "removed": remove_container,
+    "holder": _strike_holder,
+    "first entry": _strike_entry(0),
+    "last entry": _strike_entry(-1),
+}
+
+
 @asynccontextmanager
 async def host(
     place: Place, reattach: float = 60.0, sandbox: Mapping[str, object] | None = None
 ) -> AsyncIterator[Wall]:
     """Have agents on a host over SSH, where they outlive their links by so many seconds; in a
     sandbox there, where one is given."""
+    contained = sandbox is not None and sandbox["kind"] == "container"
     fleet = Fleet(place)
     try:
         (made,) = fleet.add("one")
@@ -97,6 +165,7 @@ async def host(
         ours = SkewedClock(place.root / "clock-daemon")
         theirs = SkewedClock(place.root / "clock-host")
         given = {"TMPDIR": supervisors.directory, **theirs.environ}
+        given |= variables_of_engines() if contained else {}
         words = " ".join(f"{name}={value}" for name, value in given.items())
         made.options["SetEnv"] = f"{made.options['SetEnv']} {words}"
         made.stop()
@@ -116,8 +185,13 @@ async def host(
             made.thaw()
 
         async def left() -> list[str]:
-            # What a network of a run that was lost has left goes after a week.
-            return [each for each in supervisors.left() if "sortie-net." not in each]
+            # What a network or a container of a run that was lost has left goes after a week.
+            found = [
+                each
+                for each in supervisors.left()
+                if "sortie-net." not in each and "sortie-container." not in each
+            ]
+            return [*found, *(await containers_about(place) if contained else ())]
 
         worker = {"ssh_reattach": True, "ssh_reattach_ms": round(reattach * 1000)}
         yield Wall(
@@ -126,6 +200,7 @@ async def host(
             blows={
                 "daemon": strike_daemon,
                 **supervisors.blows,
+                **(CONTAINER_BLOWS if contained else {}),
                 "links": cut,
                 "host away": partial(stay_away, SHORT_ABSENCE),
                 "host silent": freeze,
@@ -138,164 +213,3 @@ async def host(
         )
     finally:
         fleet.close()
-
-
-@asynccontextmanager
-async def pods(place: Place) -> AsyncIterator[Wall]:
-    """Have agents in pods with claims."""
-    async with cluster_running() as api:
-        (place.root / "kubeconfig").write_text(api.kubeconfig())
-        supervisors = Supervisors(place.root / "tmp")
-        api.kubelet.path = f"{os.path.dirname(SORTIE)}:{os.environ['PATH']}"
-        ours = SkewedClock(place.root / "clock-daemon")
-        theirs = SkewedClock(place.root / "clock-pods")
-        api.kubelet.variables = {"TMPDIR": str(supervisors.directory), **theirs.environ}
-
-        def set_servers(hours: float) -> None:
-            api.objects.ahead = hours * 3600.0
-
-        async def left() -> list[str]:
-            # A lease stays, for the version by which the next daemon takes it, and is nobody's.
-            made = [
-                f"{kind} {name}"
-                for (kind, _, name), one in api.objects.found.items()
-                if kind != "leases" or one["spec"]["holderIdentity"]
-            ]
-            # Its files would go with a pod, which has a /tmp of its own; here they stay.
-            return [*made, *supervisors.alive()]
-
-        yield Wall(
-            blocks={
-                "worker": {
-                    "kubernetes": {"image": "agent:1", "root": str(place.root / "pods")},
-                    "kubeconfig": str(place.root / "kubeconfig"),
-                    "ssh_pass_env": ["KIRO_SIM_LOG"],
-                }
-            },
-            blows={
-                "daemon": strike_daemon,
-                "daemon while idle": partial(strike_idle_daemon, place),
-                **supervisors.blows,
-                **PodBlows(api).blows,
-                **clock_blows("server", set_servers),
-                **({} if NO_CLOCK else daemon_clock_blows(ours.set)),
-                **({} if NO_CLOCK else clock_blows("pods", theirs.set)),
-                **({} if NO_CLOCK else {"untrusted": distrust(ours.set, api.cut_links)}),
-            },
-            long_blows=PodBlows(api).long_blows,
-            environ=ours.environ,
-            left=left,
-        )
-
-
-async def strike_idle_daemon(place: Place, struck: Struck) -> None:
-    """Kill the daemon once the agent is done, so that it leaves no run, and its lease."""
-    (place.root / "locks" / f"wait-{struck.issue}").unlink()
-    with trio.fail_after(PATIENCE):
-        while place.state_of(struck.issue) != "Human Review":
-            await trio.sleep(0.05)
-    await struck.daemon.line("run.finished", run=struck.run_id)
-    await strike_daemon(struck)
-
-
-class PodBlows:
-    """What befalls pods, their node and the API server."""
-
-    def __init__(self, api: Api) -> None:
-        self._api = api
-
-    @property
-    def blows(self) -> dict[str, Blow]:
-        """Return them by their names."""
-        return {
-            "links": self._cut,
-            "evicted": self._evict,
-            "deleted": self._delete,
-            "node away": self._lose_node,
-            "node away while deleted": self._delete_on_lost_node,
-            "server away": partial(self._stay_away, "refuses", SHORT_ABSENCE),
-            "server silent": partial(self._stay_away, "silent", SHORT_ABSENCE),
-            "server away for long": partial(self._stay_away, "refuses", LONG_ABSENCE),
-            "server silent for long": partial(self._stay_away, "silent", LONG_ABSENCE),
-            "history compacted": self._compact,
-            "lease conflict": self._conflict,
-            "too many requests": self._throttle,
-        }
-
-    @property
-    def long_blows(self) -> dict[str, Blow]:
-        """Return those that take minutes."""
-        return {
-            "server away for minutes": partial(self._stay_away, "refuses", MINUTES),
-            "server silent for minutes": partial(self._stay_away, "silent", MINUTES),
-            "node away for minutes": self._lose_node_for_minutes,
-        }
-
-    def _pod_of(self, struck: Struck) -> Json:
-        pods = self._api.objects.items("pods", POD_NAMESPACE)
-        (pod,) = [
-            pod
-            for pod in pods
-            if pod["metadata"]["annotations"]["sortie.dev/workspace"] == struck.issue
-        ]
-        return pod
-
-    async def _cut(self, _: Struck) -> None:
-        self._api.cut_links()
-
-    async def _evict(self, struck: Struck) -> None:
-        name = self._pod_of(struck)["metadata"]["name"]
-        await self._api.kubelet.fail(
-            POD_NAMESPACE, name, reason="Evicted", message="The node was low on resource: memory."
-        )
-
-    async def _delete(self, struck: Struck) -> None:
-        self._api.delete_pod(POD_NAMESPACE, self._pod_of(struck)["metadata"]["name"])
-
-    async def _lose_node(self, _: Struck) -> None:
-        self._api.kubelet.away = True
-        self._api.cut_links()
-        await trio.sleep(SHORT_ABSENCE)
-        self._api.kubelet.away = False
-
-    async def _lose_node_for_minutes(self, struck: Struck) -> None:
-        """Longer than its agent is waited for; the namespace is not rested for that."""
-        name = self._pod_of(struck)["metadata"]["name"]
-        self._api.kubelet.lose_node(POD_NAMESPACE, name)
-        self._api.cut_links()
-        await struck.daemon.line("run.interrupted", within=2 * MINUTES, run=struck.run_id)
-        self._api.kubelet.lost.discard(name)
-        assert struck.daemon.lines("host.rested") == [], "its namespace was rested"
-
-    async def _delete_on_lost_node(self, struck: Struck) -> None:
-        """The agent works on where nobody sees it, until the node is back."""
-        kubelet = self._api.kubelet
-        kubelet.away = kubelet.stuck = True
-        self._api.cut_links()
-        self._api.delete_pod(POD_NAMESPACE, self._pod_of(struck)["metadata"]["name"])
-        await trio.sleep(SHORT_ABSENCE)
-        kubelet.away = kubelet.stuck = False
-
-    async def _stay_away(self, how: str, seconds: float, _: Struck) -> None:
-        self._api.away = how  # type: ignore[assignment]
-        self._api.cut_links()
-        await trio.sleep(seconds)
-        self._api.away = ""
-
-    async def _compact(self, _: Struck) -> None:
-        """Watches that are under way are told that their version is too old."""
-        self._api.objects.compact()
-
-    async def _conflict(self, _: Struck) -> None:
-        refused = Refused(409, "Conflict", "the object has been modified")
-        self._api.faults.append(Fault("PUT", "leases/", refused, times=1))
-        with trio.fail_after(PATIENCE):
-            while self._api.faults:
-                await trio.sleep(0.05)
-
-    async def _throttle(self, _: Struck) -> None:
-        refused = Refused(429, "TooManyRequests", "the server has asked to wait", retry_after=1)
-        self._api.faults += [
-            Fault(method, "namespaces/", refused, times=2) for method in ("GET", "PUT", "EXEC")
-        ]
-        self._api.cut_links()

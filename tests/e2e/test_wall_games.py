@@ -11,6 +11,7 @@ from tests.e2e.place import Place
 from tests.e2e.wall_games import play
 from tests.skewed_clock import requires_skewed_clock
 from tests.transports.containers import requires_containers
+from tests.transports.endings import requires_namespaces
 from tests.transports.sandboxes import requires_bubblewrap
 from tests.transports.ssh.sshd import requires_sshd
 
@@ -19,13 +20,17 @@ MARKS = {
     # Others kill containers and their daemons too; here it takes twenty seconds of processor time.
     "container": [requires_containers, pytest.mark.full],
     "host": [requires_sshd],
+    "contained host": [requires_sshd, requires_namespaces, requires_containers, pytest.mark.full],
     "pods": [],
+    "sandboxes": [pytest.mark.full],
 }
 QUICK = {
     "bubblewrap": ["bwrap", "daemon"],
     "container": ["shell"],
     "host": ["links"],
+    "contained host": ["shell", "links"],
     "pods": ["links", "server away"],
+    "sandboxes": ["sandbox deleted", "controller away while its pod is deleted"],
 }
 
 

@@ -24,19 +24,26 @@ import trio
 from tests.e2e.crash_verdicts import Life, Played, processes, run_ids, troubles
 from tests.e2e.daemon import Daemon, run_command
 from tests.e2e.place import PATIENCE, Place
-from tests.e2e.remote_walls import MINUTES, host, pods
+from tests.e2e.pod_walls import pods
+from tests.e2e.remote_walls import MINUTES, host
 from tests.e2e.traces import cgroups, mounts, processes_about, temporary_files
 from tests.e2e.walls import Struck, Wall, bubblewrap, container
 from tests.e2e.witnessing import let_witness, witnessed
 from tests.ports import free_port
+from tests.transports.containers import IMAGE
 
 WALLS: Mapping[str, Callable[[Place], AbstractAsyncContextManager[Wall]]] = {
     "bubblewrap": bubblewrap,
     "container": container,
     "host": host,
     "sandboxed host": partial(host, sandbox={"kind": "bubblewrap", "network": ["127.0.0.1:9"]}),
+    "contained host": partial(
+        host,
+        sandbox={"kind": "container", "image": IMAGE, "engine": "podman", "network": "none"},
+    ),
     "patient host": partial(host, reattach=MINUTES + 100.0),
     "pods": pods,
+    "sandboxes": partial(pods, sandboxes=True),
 }
 
 SLOTS = 2

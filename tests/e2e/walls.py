@@ -105,13 +105,8 @@ def seen(place: Place) -> dict[str, object]:
 async def container(place: Place) -> AsyncIterator[Wall]:
     """Have agents in containers of podman without a network."""
 
-    async def remove(struck: Struck) -> None:
-        line = await struck.daemon.line("container.started", run=struck.run_id)
-        await _podman("rm", "--force", "--time", "0", line["container"])
-
     async def left() -> list[str]:
-        said = await _podman("ps", "--all", "--format", "{{.Names}} {{.Mounts}}")
-        return [line for line in said.splitlines() if str(place.root) in line]
+        return await containers_about(place, "--all")
 
     yield Wall(
         blocks={
@@ -130,7 +125,7 @@ async def container(place: Place) -> AsyncIterator[Wall]:
             "init": INIT,
             "monitor": partial(strike_child, "conmon"),
             "shell": _strike_containers_shell,
-            "removed": remove,
+            "removed": remove_container,
         },
         left=left,
     )
@@ -142,7 +137,25 @@ async def _strike_containers_shell(struck: Struck) -> None:
     kill(p for p in tree if p.name() == "sh" and p.ppid() in monitors)
 
 
-async def _podman(*words: str) -> str:
+async def container_of(struck: Struck) -> str:
+    """Return the name of the container of the run that is struck."""
+    line = await struck.daemon.line("container.started", run=struck.run_id)
+    return str(line["container"])
+
+
+async def remove_container(struck: Struck) -> None:
+    """Have the engine remove the container of a run."""
+    await podman("rm", "--force", "--time", "0", await container_of(struck))
+
+
+async def containers_about(place: Place, *which: str) -> list[str]:
+    """Return the containers that run, or ``--all``, and show something of a place."""
+    said = await podman("ps", *which, "--format", "{{.Names}} {{.Mounts}}")
+    return [line for line in said.splitlines() if str(place.root) in line]
+
+
+async def podman(*words: str) -> str:
+    """Ask the engine of the tests; return what it says."""
     done = await trio.run_process(
         ["podman", *words], env=dict(engine_environ()), capture_stdout=True, capture_stderr=True
     )
