@@ -245,7 +245,7 @@ class SupervisedProcess(RemoteProgram):
             )
         if exit_ is None or self._lost is not None:
             raise self._lost or self._dropped(
-                "who waited for it there is no more; look at what has killed it"
+                "its supervisor there is no more; look at what has killed it"
             )
         return exit_
 
