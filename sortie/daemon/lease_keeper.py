@@ -247,6 +247,8 @@ class LeaseKeeper:
             best = preferred(standing.candidates, workflow)
             candidacy.has_others = any(each != self.daemon for each in standing.candidates)
             if candidacy.lease is not None:
+                # One that is not fit gives the workflow up by itself.
+                best = best if candidacy.is_fit else self.daemon
                 draining = self.draining
                 candidacy.hand_over(
                     lease_times.must_hand_over(self.daemon, best, draining=draining)

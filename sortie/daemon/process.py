@@ -172,4 +172,6 @@ async def _lead(
 
 def _begin_anew() -> NoReturn:
     """Begin this program anew in the same process, as a daemon that stands by."""
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)  # what is ignored would be ignored in it, too
     os.execv(sys.executable, [sys.executable, "-m", "sortie", *sys.argv[1:]])

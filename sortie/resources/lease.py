@@ -34,9 +34,14 @@ class Lease:
         self.holder = holder
         self.valid_until = valid_until
 
+    @property
+    def is_over(self) -> bool:
+        """Whether this process may not act any more."""
+        return boot_time() >= self.valid_until
+
     def require(self) -> None:
         """Raise LeaseLost where the lease is over."""
-        if boot_time() >= self.valid_until:
+        if self.is_over:
             raise LeaseLost(
                 f"the lease of workflow {self.workflow} (token {self.token}) is over: it was not"
                 " renewed in time, so another daemon may lead the workflow"

@@ -136,6 +136,11 @@ class ServerDatabase(Database):
     ANSWER_LIMIT: ClassVar[float]
     """Seconds after which a job without an answer is given up."""
 
+    @property
+    @abstractmethod
+    def may_be_used(self) -> bool:
+        """Whether the lease for which it is used is not over."""
+
     @abstractmethod
     def give_up(self) -> None:
         """Have the job fail that waits for an answer; another thread may call it."""

@@ -25,6 +25,7 @@ from sortie.store.database import Database, ServerDatabase
 T = TypeVar("T")
 
 _PAUSE = 0.1  # seconds between two attempts to give a job up: there may be no connection yet
+_LONGEST_PAUSE = 0.5  # seconds from the end of a lease to that of the job under way
 
 
 class DatabaseThread:
@@ -82,12 +83,12 @@ class DatabaseThread:
         database, begun_at = self._database, self._begun_at
         if not isinstance(database, ServerDatabase):
             return math.inf
-        if begun_at is None:
-            return database.ANSWER_LIMIT
-        left = begun_at + database.ANSWER_LIMIT - time.monotonic()
-        if left <= 0:
-            database.give_up()
-        return max(left, _PAUSE)
+        left = database.ANSWER_LIMIT
+        if begun_at is not None:
+            left += begun_at - time.monotonic()
+            if left <= 0 or not database.may_be_used:
+                database.give_up()
+        return min(max(left, _PAUSE), _LONGEST_PAUSE)
 
 
 @asynccontextmanager

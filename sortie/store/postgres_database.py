@@ -93,6 +93,8 @@ class PostgresDatabase(ServerDatabase):
         What was asked for before the server was last found away fails with that: of all that waits
         in line only the first waits for a server that says nothing.
         """
+        if self._lease is not None:
+            self._lease.require()
         if self._lost is not None and asked_at < self._lost[0]:
             raise self._lost[1].with_traceback(None)
         try:
@@ -118,6 +120,11 @@ class PostgresDatabase(ServerDatabase):
         if isinstance(error, psycopg.errors.SerializationFailure | psycopg.errors.DeadlockDetected):
             return True
         return self.connection.is_lost and not self.connection.was_given_up
+
+    @property
+    def may_be_used(self) -> bool:
+        """Whether there is no lease, or one that is not over."""
+        return self._lease is None or not self._lease.is_over
 
     def give_up(self) -> None:
         """Have what waits for the server fail; called from another thread."""

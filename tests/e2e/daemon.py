@@ -120,6 +120,11 @@ class Daemon:
         self._silent.set()
         self._ring()
 
+    @property
+    def is_silent(self) -> bool:
+        """Whether nothing holds its stderr any more."""
+        return self._silent.is_set()
+
     async def stop_reading(self) -> None:
         """Close our end of the daemon's stderr; ``log`` holds nothing new from here on."""
         await self._stderr.aclose()

@@ -17,6 +17,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import psutil
 import trio
 
 from tests.e2e.daemon import Daemon, run_command
@@ -53,6 +54,17 @@ class Candidate:
         return self.daemon.process.pid
 
     @property
+    def has_ended(self) -> bool:
+        """Whether the daemon has ended."""
+        return not psutil.pid_exists(self.pid) or self.daemon.is_silent
+
+    @property
+    def stands_by(self) -> bool:
+        """Whether the daemon has said that it waits, since it lost a lease last."""
+        told = [line["event"] for line in self.daemon.log if line["event"].startswith("lease.")]
+        return told[-1:] == ["lease.waiting"]
+
+    @property
     def filler(self) -> Path:
         """What fills the disk of the workspaces."""
         return self.place.workspaces / ".filler"
@@ -78,6 +90,7 @@ class Pair:
     tokens: list[int] = field(default_factory=list)
     mounts: list[Path] = field(default_factory=list)
     blows: list[str] = field(default_factory=list)
+    hung: list[int] = field(default_factory=list)
     joined: list[Candidate] = field(default_factory=list)
 
     async def join(self, name: str) -> Candidate:
@@ -160,9 +173,15 @@ class Pair:
         former.proxy.heal()
         former.proxy.is_silent = False
         former.filler.unlink(missing_ok=True)
-        if blow in ("killed", "stopped"):
-            assert await former.daemon.exit_code() == -signal.SIGKILL
+        with trio.fail_after(60.0):
+            while not former.has_ended and not former.stands_by:
+                await trio.sleep(0.1)
+        if former.has_ended:  # by its watchdog, or since it could not open the database
+            code = await former.daemon.exit_code()
+            assert code == -signal.SIGKILL or "cannot open the database" in former.daemon.strays[-1]
             self.candidates.remove(former)
+        else:
+            assert blow not in ("killed", "stopped")
 
     def tell(self) -> None:
         """Show the blows, and what the daemons have said, those that are gone included."""
@@ -220,10 +239,11 @@ async def a_pair(place: Place, server: PostgresServer) -> AsyncIterator[Pair]:
                     with suppress(ProcessLookupError):
                         each.daemon.signal(signal.SIGTERM)
                 for each in pair.candidates:
-                    with trio.move_on_after(60.0):
+                    try:
                         await each.daemon.exit_code()
-                    with suppress(ProcessLookupError):
+                    except trio.TooSlowError:
                         each.daemon.kill()
+                        pair.hung.append(each.pid)
                 for path in pair.mounts:
                     subprocess.run(["umount", "--lazy", str(path)], check=True)
             nursery.cancel_scope.cancel()
