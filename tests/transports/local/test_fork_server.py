@@ -327,3 +327,14 @@ def test_a_server_whose_daemon_has_just_ended_says_nothing() -> None:
     )
 
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_a_server_loads_no_module_that_takes_long() -> None:
+    """Each start of a daemon waits for it, and so does each test that starts a program."""
+    program = [sys.executable, "-I", "-S", "-X", "importtime", fork_server.PROGRAM]
+
+    done = subprocess.run(program, capture_output=True, check=False, text=True)
+
+    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if "|" in line}
+    assert {"confinement", "init", "middleman", "program", "request"} <= loaded
+    assert loaded & {"inspect", "json", "platform", "re", "subprocess", "typing"} == set()

@@ -15,7 +15,9 @@ A program may be started in a container that runs: its middleman enters the name
 container first, and its init ends with the container as well (see ``confinement``).
 
 Its directory is run by ``fork_client``. It imports nothing of Sortie but the modules beside it, as
-modules without a package, and gets on its command line:
+modules without a package, and of Python no module that takes long to load, which every start of a
+daemon would wait for: ``TYPE_CHECKING``, by which type checkers know the package, is set in each
+module and not taken from ``typing``. The program gets on its command line:
 the pid of the daemon, the descriptors of the socket of requests and of the pipe of statuses, the
 soft limit of open files that programs begin with, and a file that its own pid is written to so that
 it enters a cgroup, or nothing. A request is one byte

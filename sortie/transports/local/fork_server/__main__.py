@@ -12,8 +12,8 @@ import socket
 import struct
 import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from sortie.transports.local.fork_server.init import dead_children, wake_on_signals
     from sortie.transports.local.fork_server.middleman import mediate, write

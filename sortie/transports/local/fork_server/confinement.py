@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import platform
 import struct
 from collections.abc import Iterable
 from contextlib import suppress
@@ -141,7 +140,7 @@ def confine() -> None:
 
     Raises OSError, also where the calls of this machine are not known.
     """
-    instructions = system_call_filter(platform.machine())
+    instructions = system_call_filter(os.uname().machine)
     with suppress(PermissionError):  # in a user namespace of an ordinary user there are none to set
         os.setgroups([])
     _libc.prctl(_PR_CAP_AMBIENT, _AMBIENT_CLEAR_ALL, 0, 0, 0)

@@ -8,8 +8,8 @@ import select
 import signal
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from sortie.transports.local.fork_server import confinement
     from sortie.transports.local.fork_server.program import spawn, spawn_confined

@@ -7,8 +7,8 @@ import fcntl
 import os
 import socket
 import struct
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from sortie.transports.local.fork_server import confinement
     from sortie.transports.local.fork_server.init import be_init

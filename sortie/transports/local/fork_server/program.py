@@ -7,8 +7,8 @@ import signal
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from sortie.transports.local.fork_server import confinement
     from sortie.transports.local.fork_server.request import Request
