@@ -60,6 +60,12 @@ def _user() -> dict[str, object]:
     return {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
 
 
+def as_server_user(directory: Path) -> None:
+    """Give a directory to the user as whom servers run."""
+    if os.geteuid() == 0:
+        os.chown(directory, *(_user()[key] for key in ("user", "group")))  # type: ignore[arg-type]
+
+
 class PostgresServer:
     """A server on a free port and a socket in ``directory``; schemas are numbered."""
 
@@ -82,15 +88,17 @@ class PostgresServer:
 
     def make(self) -> None:
         """Make the files of the server."""
-        if os.geteuid() == 0:
-            os.chown(self.directory, *(_user()[key] for key in ("user", "group")))  # type: ignore[arg-type]
+        as_server_user(self.directory)
         secret = self.directory / "password"
         secret.write_text(PASSWORD)
         secret.chmod(0o644)
-        data = str(self.directory / "data")
         options = ("--no-sync", "--auth=scram-sha-256", "--encoding=UTF8", "--locale=C.UTF-8")
+        self.run_program("initdb", "-D", "data", "-U", "sortie", f"--pwfile={secret}", *options)
+
+    def run_program(self, name: str, *words: str) -> None:
+        """Run a program of PostgreSQL's in the directory, as the user of the server."""
         subprocess.run(
-            [program("initdb"), "-D", data, "-U", "sortie", f"--pwfile={secret}", *options],
+            [program(name), *words],
             check=True,
             stdout=subprocess.DEVNULL,
             cwd=self.directory,
