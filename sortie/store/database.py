@@ -9,7 +9,7 @@ import math
 import re
 import sqlite3
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import cache
 from importlib.resources import files
@@ -82,6 +82,10 @@ class Database(ABC):
     @abstractmethod
     def rows(self, query: str, **values: Value) -> list[Row]:
         """Run a named statement and return its rows."""
+
+    def rows_of_each(self, query: str, many: Sequence[Mapping[str, Value]]) -> list[list[Row]]:
+        """Run a named statement with each of these values in turn; return the rows of each."""
+        return [self.rows(query, **values) for values in many]
 
     def row(self, query: str, **values: Value) -> Row:
         """Run a named statement that always has a row, and return the first."""

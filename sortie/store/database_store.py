@@ -9,7 +9,7 @@ from typing import TypeVar
 from sortie.model import ProcessIdentity, RunId, Sighting, Spending, StoreError
 from sortie.scheduler.records import Record
 from sortie.store import DayRow, HistoryRow, RecordRefused, Recovered, Totals
-from sortie.store.database import Database
+from sortie.store.database import Database, Value
 from sortie.store.database_thread import DatabaseThread
 from sortie.store.identity import (
     DatabaseIdentity,
@@ -137,12 +137,13 @@ def _inherit(database: Database) -> tuple[int, Recovered]:
 
 
 def _sight(database: Database, digests: Mapping[str, str], at: float) -> Mapping[str, Sighting]:
-    seen = {}
+    notes: list[dict[str, Value]] = [
+        {"issue_id": issue_id, "digest": digest, "at": at} for issue_id, digest in digests.items()
+    ]
     with database.forgettable_transaction():
-        for issue_id, digest in digests.items():
-            database.change("note_sighting", issue_id=issue_id, digest=digest, at=at)
-            seen[issue_id] = sighting(database.row("sighting", issue_id=issue_id))
-    return seen
+        database.rows_of_each("note_sighting", notes)
+        seen = database.rows_of_each("sighting", [{"issue_id": issue_id} for issue_id in digests])
+    return {issue_id: sighting(row) for issue_id, (row,) in zip(digests, seen, strict=True)}
 
 
 def _forget_runs(database: Database, before: float, limit: int) -> int:

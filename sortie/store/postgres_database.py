@@ -13,36 +13,28 @@ A job is one transaction, or none.
 from __future__ import annotations
 
 import math
-import re
 import secrets
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache
+from itertools import chain
 from typing import TypeVar
 
 import psycopg
 
 from sortie.model import StoreError
 from sortie.resources.lease import Lease, LeaseLost
-from sortie.store.database import Row, ServerDatabase, Value, queries
+from sortie.store.database import Row, ServerDatabase, Value
 from sortie.store.postgres_address import PostgresAddress
 from sortie.store.postgres_connection import PostgresConnection
 from sortie.store.postgres_errors import explanation
 from sortie.store.postgres_lock import SchemaLock
-from sortie.store.postgres_texts import restored, storable
+from sortie.store.postgres_statements import translated
+from sortie.store.postgres_texts import restored_row, storable_row
 
 T = TypeVar("T")
 
 _TRIES = 3
-
-_DIFFERENCES = (
-    (re.compile(r":(\w+)"), r"%(\1)s"),
-    (re.compile(r"\bmax\((?=\w+, )"), "greatest("),
-    (re.compile(r" INDEXED BY \w+"), ""),
-    (re.compile(r"\bWHERE delivery_pending\b"), "WHERE delivery_pending <> 0"),
-)
-"""What is written otherwise for PostgreSQL than in ``queries.sql``."""
 
 _NUMBERED = {"runs": "seq", "comments_due": "rowid"}
 """Tables with a column that numbers their rows."""
@@ -52,15 +44,6 @@ SELECT (SELECT system_identifier FROM pg_control_system()) AS server,
   (SELECT oid::bigint FROM pg_database WHERE datname = current_database()) AS database,
   (SELECT oid::bigint FROM pg_namespace WHERE nspname = current_schema()) AS schema
 """
-
-
-@cache
-def translated(query: str) -> str:
-    """Return a named statement as PostgreSQL has it."""
-    text = queries()[query]
-    for pattern, replacement in _DIFFERENCES:
-        text = pattern.sub(replacement, text)
-    return text
 
 
 class PostgresDatabase(ServerDatabase):
@@ -152,18 +135,26 @@ class PostgresDatabase(ServerDatabase):
 
     def rows(self, query: str, **values: Value) -> list[Row]:
         """Run a named statement and return its rows."""
-        return [
-            {name: restored(value) for name, value in row.items()}
-            for row in self._run(query, values).fetchall()
-        ]
+        return list(map(restored_row, self._run(query, values)))
+
+    def rows_of_each(self, query: str, many: Sequence[Mapping[str, Value]]) -> list[list[Row]]:
+        """Run a named statement with each of these values in turn, in few round trips."""
+        if not many:
+            return []
+        cursor = self.connection.live().cursor()
+        cursor.executemany(translated(query), map(storable_row, many), returning=True)
+        found = list[list[Row]]()
+        while True:
+            found.append(list(map(restored_row, cursor)) if cursor.description else [])
+            if not cursor.nextset():
+                return found
 
     def change(self, query: str, **values: Value) -> int:
         """Run a named statement and return the number of rows it changed."""
         return self._run(query, values).rowcount
 
     def _run(self, query: str, values: dict[str, Value]) -> psycopg.Cursor[Row]:
-        bound = {name: storable(value) for name, value in values.items()}
-        return self.connection.live().execute(translated(query).encode(), bound)
+        return self.connection.live().execute(translated(query), storable_row(values))
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -221,17 +212,16 @@ class PostgresDatabase(ServerDatabase):
         """Yield all rows of a table, by some columns."""
         with self.connection.begun(), self.connection.live().cursor(name="every_row") as cursor:
             for row in cursor.execute(f"SELECT * FROM {table} ORDER BY {order}".encode()):
-                yield {name: restored(value) for name, value in row.items()}
+                yield restored_row(row)
 
     def insert_rows(self, table: str, rows: Iterable[Row]) -> None:
         """Add rows to a table; its numbers go on behind them."""
-        cursor = self.connection.live().cursor()
-        for row in rows:
-            names = ", ".join(row)
-            places = ", ".join(f"%({name})s" for name in row)
-            bound = {name: storable(value) for name, value in row.items()}
-            insert = f"INSERT INTO {table} ({names}) VALUES ({places})"
-            cursor.execute(insert.encode(), bound)
+        bound = map(storable_row, rows)
+        if (first := next(bound, None)) is None:
+            return
+        names, places = ", ".join(first), ", ".join(f"%({name})s" for name in first)
+        insert = f"INSERT INTO {table} ({names}) VALUES ({places})"
+        self.connection.live().cursor().executemany(insert.encode(), chain([first], bound))
         if (column := _NUMBERED.get(table)) is not None:
             sequence = f"pg_get_serial_sequence('{table}', '{column}')"
             newest = f"(SELECT max({column}) FROM {table})"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from psycopg.adapt import Buffer, Loader
 
-from sortie.store.database import Value
+from sortie.store.database import Row, Value
 
 _ESCAPED = "\x1aescaped "
 """Begins a text that is kept as JSON: it has a NUL or a lone surrogate, or begins like this."""
@@ -27,6 +28,16 @@ def restored(value: Any) -> Any:
     if isinstance(value, str) and value.startswith(_ESCAPED):
         return json.loads(value.removeprefix(_ESCAPED))
     return value
+
+
+def storable_row(values: Mapping[str, Value]) -> Row:
+    """Return named values as PostgreSQL can hold them."""
+    return {name: storable(value) for name, value in values.items()}
+
+
+def restored_row(row: Row) -> Row:
+    """Return what ``storable_row`` was given."""
+    return {name: restored(value) for name, value in row.items()}
 
 
 def _is_unicode(text: str) -> bool:

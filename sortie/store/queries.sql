@@ -1,5 +1,5 @@
 -- Statements by name; each ends with a semicolon. They are SQLite's, and written so that PostgreSQL
--- takes them too, but for what `postgres_database` translates.
+-- takes them too, but for what `postgres_statements` translates.
 
 -- name: journal_mode
 PRAGMA journal_mode = WAL;

@@ -26,6 +26,9 @@ PASSWORD = "hush-0000-hush"
 """The password of the server's user; it must never be shown."""
 
 _FOLDERS = ("/usr/lib/postgresql", "/usr/local/pgsql")
+OTHER_VERSION = "SORTIE_TEST_POSTGRES"
+"""The environment variable that names the directory of programs of another version."""
+
 _FAST: Mapping[str, object] = {
     "shared_buffers": "8MB",
     "fsync": "off",
@@ -39,7 +42,8 @@ _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 def program(name: str) -> str:
     """Return a program of PostgreSQL's; skip the test, visibly, where none is installed."""
     found = shutil.which(name)
-    inside = [
+    inside = [Path(os.environ[OTHER_VERSION], name)] if OTHER_VERSION in os.environ else []
+    inside += [
         path / "bin" / name
         for folder in _FOLDERS
         for path in (Path(folder), *sorted(Path(folder).glob("*"), reverse=True))

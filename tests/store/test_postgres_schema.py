@@ -12,8 +12,9 @@ from sortie.model import StoreError
 from sortie.store.database import queries
 from sortie.store.postgres import open_postgres
 from sortie.store.postgres_address import PostgresAddress, parse_address
-from sortie.store.postgres_database import PostgresDatabase, translated
+from sortie.store.postgres_database import PostgresDatabase
 from sortie.store.postgres_schema import postgres_migrations
+from sortie.store.postgres_statements import translated
 from sortie.store.schema_versions import Migration, migrations
 from tests.store.postgres_server import PostgresServer
 
@@ -63,7 +64,7 @@ def test_every_statement_fits_the_schema(address: PostgresAddress) -> None:
     names = [name for name, text in queries().items() if not _OF_SQLITE.search(text)]
 
     for name in names:
-        numbered = re.sub(r"%\((at|delay)\)s", "1.5", translated(name))
+        numbered = re.sub(r"%\((at|delay)\)s", "1.5", translated(name).decode())
         statement = re.sub(r"%\(\w+\)s", "NULL", numbered)
         database.execute(f"EXPLAIN {statement}")
     database.close()
