@@ -17,6 +17,10 @@ from tests.kubernetes_api.api_server import ApiServer
 from tests.kubernetes_api.real_cluster import RealApi, namespace_of
 from tests.kubernetes_api.server import Api, cluster_running
 
+SLOW = 150.0
+"""Seconds: the lease of a daemon that was killed has to be over, and a controller that makes one
+request to a real API server after the other has to see to Sandboxes."""
+
 
 @pytest.fixture(params=["stand-in", pytest.param("real", marks=pytest.mark.full)])
 def server(request: pytest.FixtureRequest) -> ApiServer | None:
@@ -163,7 +167,7 @@ async def test_a_daemon_that_was_killed_finds_the_volume_again(
         await daemon.exit_code()
     async with start() as daemon:
         # The lease of the one that was killed has to be over first.
-        await daemon.line("issue.moved", within=150, lifecycle="handoff", issue="P-1")
+        await daemon.line("issue.moved", within=SLOW, lifecycle="handoff", issue="P-1")
         (after,) = api.objects.items("pods", "agents")
 
     assert before["metadata"]["uid"] != after["metadata"]["uid"]
@@ -180,10 +184,10 @@ async def test_each_issue_has_a_sandbox_until_it_is_done(
     write_workflow(place, sandboxes="auto")
     place.add_issue("P-1", "hang=1")
     async with start() as daemon:
-        await daemon.line("turn.started", issue="P-1")
+        await daemon.line("turn.started", within=SLOW, issue="P-1")
         made = (len(api.objects.items("sandboxes", "agents")), len(left(api)))
         place.add_issue("P-1", state="Done")
-        await daemon.line("workspace.removed", issue="P-1")
+        await daemon.line("workspace.removed", within=SLOW, issue="P-1")
     await remain(api)
 
     assert made == (1, 2)
@@ -200,7 +204,7 @@ async def test_a_daemon_that_was_killed_replaces_its_sandbox(
     write_workflow(place, sandboxes="auto")
     place.add_issue("P-1", "hang=1")
     async with start() as daemon:
-        await daemon.line("turn.started", issue="P-1")
+        await daemon.line("turn.started", within=SLOW, issue="P-1")
         with trio.fail_after(PATIENCE):
             while not place.agents():
                 await trio.sleep(0.05)
@@ -212,7 +216,7 @@ async def test_a_daemon_that_was_killed_replaces_its_sandbox(
     doctor = await place.sortie("doctor", "--host", "kubernetes")
     async with start() as daemon:
         # The lease of the one that was killed has to be over first.
-        await daemon.line("issue.moved", within=150, lifecycle="handoff", issue="P-1")
+        await daemon.line("issue.moved", within=SLOW, lifecycle="handoff", issue="P-1")
         (after,) = api.objects.items("sandboxes", "agents")
 
     assert "the daemon may make, watch and delete Sandboxes in the namespace" in doctor.out
