@@ -79,5 +79,6 @@ async def open_stdin(
     ) as script:
         if not script.begun:
             raise script.silence()
-        script.is_over = True  # with the program, to whose tree it belongs
+        # It ends with the program, to whose tree it belongs, but for that of a container.
+        script.is_over = launch.command.container is None
         yield RemoteStdin(script.channel, program)
