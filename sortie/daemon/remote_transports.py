@@ -74,6 +74,7 @@ class RemoteTransports:
         if key not in self._remote:
             if (host, ssh) not in self._pools:
                 self._pools[host, ssh] = self._connections.pool(self, (host, ssh))
+            locks = self._locks_of(host, ssh, handshake)
             remote = ShellTransport(
                 host,
                 self._pools[host, ssh],
@@ -87,10 +88,10 @@ class RemoteTransports:
                     lost=partial(self._link_lost, host, outlived),
                     restored=partial(self._link_restored, host),
                 ),
+                fence=partial(locks.fence, settings.remote_root),
             )
             unswept = self._unswept.setdefault(host, set())
-            hold = self._locks_of(host, ssh, handshake).hold
-            self._remote[key] = MonitoredTransport(remote, self._health(), unswept, hold)
+            self._remote[key] = MonitoredTransport(remote, self._health(), unswept, locks.hold)
         return self._remote[key]
 
     def mark_wanted(self, settings: Settings) -> None:

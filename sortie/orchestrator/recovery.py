@@ -24,6 +24,7 @@ from sortie.model import (
     TransportError,
 )
 from sortie.orchestrator.recall import recall
+from sortie.resources.lease import LeaseLost
 from sortie.scheduler import Memory, Policy, Record
 from sortie.scheduler import records as rec
 from sortie.scheduler.claims import Held
@@ -102,11 +103,11 @@ def crashed_over(issue: Issue) -> tuple[Record, ...]:
 class _Left(Struct, frozen=True):
     """What could not be ended: ``known`` says of runs what stays, ``adrift`` are those of hosts
     that could not be asked, where it ends by its lease. ``failures`` are why this machine could
-    not be looked at."""
+    not be looked at, or that a newer leader has a host."""
 
     known: dict[RunId, str]
     adrift: set[RunId]
-    failures: list[TransportError]
+    failures: list[TransportError | LeaseLost]
 
 
 async def _sweep(recovery: Recovery, recovered: Recovered) -> _Left:
@@ -144,6 +145,9 @@ async def _sweep_host(
         count = exc.ended
         left.known.update(dict.fromkeys(map(RunId, exc.run_ids) if exc.run_ids else ids, str(exc)))
         recovery.publish(facts.OrphansLeft(where=where, error=str(exc)))
+    except LeaseLost as exc:
+        left.failures.append(exc)
+        return
     except TransportError as exc:
         if host == LOCAL:
             left.failures.append(exc)

@@ -35,13 +35,13 @@ class Lease:
         self.valid_until = valid_until
 
     @property
-    def is_over(self) -> bool:
-        """Whether this process may not act any more."""
-        return boot_time() >= self.valid_until
+    def is_valid(self) -> bool:
+        """Whether this process may act; may be asked in any thread."""
+        return boot_time() < self.valid_until
 
     def require(self) -> None:
         """Raise LeaseLost where the lease is over."""
-        if self.is_over:
+        if not self.is_valid:
             raise LeaseLost(
                 f"the lease of workflow {self.workflow} (token {self.token}) is over: it was not"
                 " renewed in time, so another daemon may lead the workflow"

@@ -107,7 +107,7 @@ class PostgresDatabase(ServerDatabase):
     @property
     def may_be_used(self) -> bool:
         """Whether there is no lease, or one that is not over."""
-        return self._lease is None or not self._lease.is_over
+        return self._lease is None or self._lease.is_valid
 
     def give_up(self) -> None:
         """Have what waits for the server fail; called from another thread."""

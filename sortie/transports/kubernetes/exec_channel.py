@@ -224,7 +224,8 @@ class ExecChannel(Channel):
         with scope:
             while not self._stdin_ended and not self.closed.is_set():
                 await trio.sleep(seconds)
-                self.write(b"\n")
+                if self.lease is None or self.lease.is_valid:
+                    self.write(b"\n")
 
     def _queue(self, data: bytes, done: trio.Event | None) -> bool:
         if self._stdin_ended or self.closed.is_set():

@@ -11,6 +11,7 @@ from collections import deque
 import trio
 
 from sortie.model import HostError
+from sortie.resources.lease import Lease
 from sortie.transports.remote.protocol import Item, ScriptOutput
 
 PAUSE_ABOVE = 256 * 1024
@@ -43,6 +44,8 @@ class Channel(ABC):
         """
         self.carrier: object = None
         """The connection that carries it, where several may."""
+        self.lease: Lease | None = None
+        """The lease of the workflow that it works for: signs of life are sent while that holds."""
         self.exited = trio.Event()
         """The program has exited, or nothing more will be heard of it; output may still come."""
         self.closed = trio.Event()

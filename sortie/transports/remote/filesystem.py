@@ -15,16 +15,20 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from sortie.model import TransportError
+from sortie.resources.lease import Lease
 from sortie.transports import Files
 from sortie.transports.paths import parts_of, plain, single
+from sortie.transports.remote.fence import FindFence, fence_name, no_fence
 from sortie.transports.remote.protocol import numbers_in
 from sortie.transports.remote.remote_script import REPLY_LIMIT
 from sortie.transports.remote.scripts import (
     assignment,
+    assignments,
     printing,
     quoted,
     standing_question,
     text,
+    texts,
 )
 from sortie.transports.remote.shell import ANSWER_BOUND, Question, Shell, ShellAnswer
 
@@ -35,14 +39,27 @@ REMOVAL_BOUND = 600.0
 
 _FILE_NAME_LIMIT = 255
 _PATH_LIMIT = 4096
+_ENDING = (
+    "stat_of",
+    "clock",
+    "lives",
+    "child_of",
+    "innermost",
+    "newest",
+    "end_tree",
+    "end_namespaces",
+    "clean_up",
+)
+_NO_LEADER = b"announce() { :; }\noust() { return 1; }\nend_older() { :; }\ntidy() { :; }"
 _HOME = re.compile(r"(~[A-Za-z0-9._-]*)(?:/(.*))?", re.ASCII | re.DOTALL)
 
 
 class RemoteFiles:
     """The directories and files of one host; a path may begin with ``~`` or ``~user`` there."""
 
-    def __init__(self, shell: Shell) -> None:
+    def __init__(self, shell: Shell, fence: FindFence = no_fence) -> None:
         self._shell = shell
+        self._fence = fence
 
     async def together(self, work: Callable[[Files], Coroutine[Any, Any, T]]) -> T:
         """Do several operations, one after the other; see the port."""
@@ -52,13 +69,13 @@ class RemoteFiles:
         """Make ``root/name`` inside the real root; see the port."""
         body = [_path("root", root), assignment("name", _short(single(name))), text("make")]
         attempt = f"make the directory {name} in {root}"
-        answer = await self._ask(attempt, body, limit=_PATH_LIMIT)
+        answer = await self._change(attempt, body, limit=_PATH_LIMIT)
         return os.fsdecode(answer.content), answer.said == "new"
 
     async def remove_directory(self, root: str, name: str) -> bool:
         """Remove ``root/name`` with all it holds; see the port."""
         body = [_path("root", root), assignment("name", _short(single(name))), text("remove")]
-        answer = await self._ask(f"remove {root}/{name}", body, REMOVAL_BOUND)
+        answer = await self._change(f"remove {root}/{name}", body, REMOVAL_BOUND)
         return answer.said == "removed"
 
     async def contained(self, root: str, path: str) -> bool:
@@ -97,11 +114,12 @@ class RemoteFiles:
     async def write_file(self, directory: str, name: str, content: bytes) -> None:
         """Write a small file; see the port."""
         body = [b"content() {\n%s\n}" % printing(content), *_file(directory, name), text("write")]
-        await self._ask(f"write {directory}/{name}", body)
+        await self._change(f"write {directory}/{name}", body)
 
     async def remove_file(self, directory: str, name: str) -> None:
         """Remove a file, if any; see the port."""
-        await self._ask(f"remove {directory}/{name}", [*_file(directory, name), text("unlink")])
+        body = [*_file(directory, name), text("unlink")]
+        await self._change(f"remove {directory}/{name}", body)
 
     async def resolve_program(self, name: str, path: str | None) -> str:
         """Return the absolute path of an executable on the host's PATH, or on ``path``.
@@ -136,14 +154,20 @@ class RemoteFiles:
                 found[number] = next(iter(numbers_in(limit)), None)
         return found
 
-    async def _ask(
+    async def _change(
         self,
         attempt: str,
         body: list[bytes],
         bound: float = ANSWER_BOUND,
         limit: int = REPLY_LIMIT,
     ) -> ShellAnswer:
-        question = Question(attempt=attempt, body=body, bound=bound, limit=limit)
+        """Ask what changes something: refused where a newer leader has taken the host over."""
+        fence = await self._fence()
+        question = Question(attempt=attempt, body=body, bound=bound, limit=limit, fence=fence)
+        return await self._shell.ask(question)
+
+    async def _ask(self, attempt: str, body: list[bytes], limit: int = REPLY_LIMIT) -> ShellAnswer:
+        question = Question(attempt=attempt, body=body, limit=limit)
         return await self._shell.ask(question)
 
 
@@ -162,11 +186,23 @@ def _path(variable: str, path: str) -> bytes:
     return lines
 
 
-def holding_script(nonce: str, root: str, holder: str, lease: float) -> bytes:
-    """Return the question that holds a root for as long as its session lives."""
+def holding_script(
+    nonce: str, root: str, holder: str, lease: float, leader: Lease | None = None
+) -> bytes:
+    """Return the question that holds a root for as long as its session lives.
+
+    With a lease, as ``leader``, the root is taken over from an older one of the same workflow.
+    """
     given = [assignment("holder", holder), assignment("lease", f"{lease:g}")]
+    given += [assignment("token", ""), _NO_LEADER] if leader is None else _leading(leader)
     body = [text("paths"), _path("root", root), *given, text("hold")]
     return standing_question(nonce, body)
+
+
+def _leading(leader: Lease) -> list[bytes]:
+    """Return what takes a root over."""
+    given = {"fence": f"./{fence_name(leader.workflow)}", "token": str(leader.token)}
+    return [*assignments(given), *texts(*_ENDING, "leader", "take_over")]
 
 
 def _short(name: str) -> str:

@@ -16,8 +16,10 @@ from sortie.model import (
 )
 from sortie.model.secrets import spellings
 from sortie.model.texts import end_of, start_of
+from sortie.resources.lease import LeaseLost
 from sortie.resources.process_identity import started_at
 from sortie.transports import Command
+from sortie.transports.remote.fence import LOST, UNLED, refused_leader
 from sortie.transports.remote.launch_scripts import RemoteLaunch
 from sortie.transports.remote.scripts import quoted
 
@@ -145,8 +147,10 @@ def nonsense(host: str) -> HostError:
     )
 
 
-def refusal(host: str, command: Command, word: str, reason: str) -> TransportError:
+def refusal(host: str, command: Command, word: str, reason: str) -> TransportError | LeaseLost:
     """Return the error for a program that a host did not start, before anything of it ran."""
+    if word in (LOST, UNLED):
+        return refused_leader(host, word)
     word, reason = word[:HOST_REASON_LIMIT], start_of(reason, HOST_REASON_LIMIT)
     if word == "missing":
         return ProgramNotFound(f"{reason} (on host {host})")

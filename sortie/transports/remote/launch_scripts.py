@@ -13,6 +13,7 @@ from sortie.model import TransportError
 from sortie.transports import COOKIE, HOST_VARIABLES, WRAPPED_STDIN, Command, Stdin
 from sortie.transports.container_entrance import HostEntrance
 from sortie.transports.remote.container_launch import VARIABLE, entering_words
+from sortie.transports.remote.fence import LeaderFence, launch_given, launch_lines, start_lines
 from sortie.transports.remote.namespaces import Namespaces
 from sortie.transports.remote.scripts import (
     assignment,
@@ -49,7 +50,8 @@ class RemoteLaunch(Struct, frozen=True, kw_only=True):
     ``lease`` is how many seconds it may live without hearing from us. Where ``inline``, its
     first argument is a piece of shell, and its environment stands in the command line.
     ``namespaces`` is how it gets a PID namespace; None where it gets none. ``variables`` of a host
-    are given to the program besides HOST_VARIABLES.
+    are given to the program besides HOST_VARIABLES. ``fence`` refuses it where there is a newer
+    leader; None where it is started without a lease.
     """
 
     command: Command
@@ -58,6 +60,7 @@ class RemoteLaunch(Struct, frozen=True, kw_only=True):
     inline: bool = False
     namespaces: Namespaces | None = None
     variables: tuple[str, ...] = ()
+    fence: LeaderFence | None = None
 
     @property
     def marker(self) -> int:
@@ -112,6 +115,7 @@ def given_to_launch(launch: RemoteLaunch) -> dict[str, str]:
     command = launch.command
     contained = command.container is not None
     given = {
+        **launch_given(launch.fence),
         "nonce": launch.nonce,
         # What is in a container is looked for in there.
         "program": "" if launch.inline or contained else command.argv[0],
@@ -140,7 +144,9 @@ def launch_script(launch: RemoteLaunch) -> bytes:
         b"unset search" if "search" not in given else b"",
         assignment("ELF", "\x7fELF"),
         text("find_program"),
+        *launch_lines(launch.fence),
         *_watching(launch),
+        *start_lines(launch.fence),
         text("go_on"),
         become,
     )

@@ -17,6 +17,7 @@ import trio
 from sortie.model import HostError, HostTrouble, ProcessIdentity, TransportError
 from sortie.transports import Exit, Stdin
 from sortie.transports.reaper import KILL_BOUND
+from sortie.transports.remote.fence import require
 from sortie.transports.remote.forced_end import FINISH_BOUND, end_tree, still_there, unsure
 from sortie.transports.remote.launch import (
     Bounds,
@@ -167,6 +168,7 @@ class RemoteProgram:
         if self._root is None:
             raise nonsense(self._host)
         await self._send_stdin(bounds)
+        self._use_lease()
         # What comes after the last GO is the watchdog's.
         self._channel.beat(bounds.beat, GO)
         if self._launch.namespaces is not None:
@@ -181,12 +183,20 @@ class RemoteProgram:
 
     async def _send_stdin(self, bounds: Bounds) -> None:
         """Send what the program is to read, if anything, which is stored before it starts."""
+        self._use_lease()
         self._may_have_started = True
         if self._launch.stdin:
             self._channel.write(GO)
             await self._expect("send", bounds.start)
             await self._send(self._launch.stdin, bounds.start)
             await self._expect("stored", bounds.start)
+
+    def _use_lease(self) -> None:
+        """Have the link carry signs of life only while the lease holds. Raises LeaseLost where it
+        is over."""
+        require(self._launch.fence)
+        if self._launch.fence is not None:
+            self._channel.lease = self._launch.fence.lease
 
     async def leave(self) -> None:
         """End what may have been started; takes the grace time and some seconds at most."""

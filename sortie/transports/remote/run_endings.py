@@ -11,6 +11,7 @@ import trio
 
 from sortie.model import ProcessesLeft, ProcessIdentity, RunId
 from sortie.transports.reaper import KILL_BOUND
+from sortie.transports.remote.fence import LeaderFence
 from sortie.transports.remote.filesystem import RemoteFiles
 from sortie.transports.remote.forced_end import FINISH_BOUND
 from sortie.transports.remote.launch_scripts import RemoteLaunch
@@ -83,7 +84,7 @@ class RunEndings:
             )
         return len(found)
 
-    async def clear(self, path: str, *, grace: float) -> int:
+    async def clear(self, path: str, *, grace: float, fence: LeaderFence | None = None) -> int:
         """End what runs that are over left living in a directory of the host; see the port.
 
         Known are they by the mark that each launch hands on, where the host's shell can set it.
@@ -93,7 +94,7 @@ class RunEndings:
         pids = await self._files.occupied(path) or {}
         for marker in {mark for mark in pids.values() if self._is_over(mark)}:
             body = partial(clearing_body, marker)
-            found, left = await self._end("end what an earlier run left", body, grace)
+            found, left = await self._end("end what an earlier run left", body, grace, fence)
             ended |= found - left
         if ended:
             pids = await self._files.occupied(path) or {}
@@ -112,12 +113,17 @@ class RunEndings:
         return RemoteLaunch.is_marker(mark) and mark not in _UNDER_WAY
 
     async def _end(
-        self, attempt: str, body: Callable[[float], list[bytes]], grace: float
+        self,
+        attempt: str,
+        body: Callable[[float], list[bytes]],
+        grace: float,
+        fence: LeaderFence | None = None,
     ) -> tuple[set[int], set[int]]:
         """Ask a question that ends processes; return the pids that were there, and those that
         stay."""
         grace = 0.0 if self._hurry.is_set() else grace
         bound = grace + KILL_BOUND + FINISH_BOUND
-        answer = await self._shell.ask(Question(attempt=attempt, body=body(grace), bound=bound))
+        question = Question(attempt=attempt, body=body(grace), bound=bound, fence=fence)
+        answer = await self._shell.ask(question)
         before, _, after = answer.said.partition("|")
         return set(numbers_in(before)), set(numbers_in(after))

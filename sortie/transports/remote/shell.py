@@ -15,7 +15,9 @@ from msgspec import Struct
 
 from sortie.model import HostError, HostTrouble, TransportError
 from sortie.model.texts import start_of
+from sortie.resources.lease import LeaseLost
 from sortie.transports.remote.channel import Channel
+from sortie.transports.remote.fence import LOST, UNLED, LeaderFence, refused_leader, require
 from sortie.transports.remote.launch import HOST_REASON_LIMIT, silent_shell
 from sortie.transports.remote.login_limit import CROWDED
 from sortie.transports.remote.protocol import ScriptOutput
@@ -44,7 +46,8 @@ class Question(Struct, frozen=True, kw_only=True):
 
     ``bound`` is in seconds from when it has begun, ``limit`` the bytes that an answer may have.
     One that is ``urgent`` waits for no other login; one ``of_login`` has a login of its own, as its
-    answer depends on what the login files say now.
+    answer depends on what the login files say now. One that changes something has the ``fence`` of
+    the workflow's lease, where there is one.
     """
 
     attempt: str
@@ -53,6 +56,12 @@ class Question(Struct, frozen=True, kw_only=True):
     limit: int = REPLY_LIMIT
     urgent: bool = False
     of_login: bool = False
+    fence: LeaderFence | None = None
+
+    @property
+    def text(self) -> bytes:
+        """What a shell is told."""
+        return question_script(self.body if self.fence is None else self.fence.question(self.body))
 
 
 class ShellAnswer(Struct, frozen=True, kw_only=True):
@@ -113,13 +122,16 @@ class Shell:
         parser: ScriptOutput | None = None,
         urgent: bool = False,
         at_rank: int | None = None,
+        fence: LeaderFence | None = None,
     ) -> RemoteScript:
         """Log in and run a script; return when it has begun, or has ended without beginning.
 
-        Its channel has to be aborted in the end. Raises HostError where it does not begin in time.
+        A script that changes something at once has the ``fence`` of a question. Its channel has to
+        be aborted in the end. Raises HostError where it does not begin in time.
         """
         logins = self._link.login_limit
         async with logins.slot(urgent=urgent, at_rank=at_rank) as slot:
+            require(fence)
             channel = await self._link.open(command, text, parser or ScriptOutput(nonce))
             script = RemoteScript(self.host, attempt, channel, nonce)
             waited = False
@@ -177,16 +189,24 @@ class Shell:
         """Have a question answered, and return what it says yes to.
 
         Cancelled, the question is ended on the host. Raises TransportError with the reason where
-        the answer is no, and HostError where there is none, or one that is too long.
+        the answer is no, HostError where there is none, or one that is too long, and LeaseLost
+        where the lease is over or a newer leader has taken the host over.
         """
-        text = question_script(question.body)
+        text, fence = question.text, question.fence
         shell = None if question.of_login else await self._idle_shell()
         if shell is None:
             nonce = self._new_nonce()
             text = shell_script(nonce) + text
-            shell = await self.begin(question.attempt, nonce, text, urgent=question.urgent)
+            attempt, urgent = question.attempt, question.urgent
+            shell = await self.begin(attempt, nonce, text, urgent=urgent, fence=fence)
         else:
-            shell.attempt, shell.is_idle = question.attempt, False
+            shell.attempt = question.attempt
+            try:
+                require(fence)
+            except LeaseLost:
+                await self._leave(shell)
+                raise
+            shell.is_idle = False
             shell.channel.write(text)
         try:
             return await self._answered(shell, question)
@@ -249,6 +269,8 @@ class Shell:
         if verdict == "no":
             reason = start_of(rest, HOST_REASON_LIMIT)
             raise TransportError(f"could not {shell.attempt} on host {self.host}: {reason}")
+        if verdict in (LOST, UNLED):
+            raise refused_leader(self.host, verdict)
         if verdict == "yes" and end is not None and end[1] == "end 0":
             return ShellAnswer(said=rest, content=before + end[0])
         if verdict == "yes" and shell.channel.lost is None:  # it failed behind its yes

@@ -16,9 +16,11 @@ import trio
 from msgspec import Struct
 
 from sortie.model import HostError, HostTrouble, TransportError
+from sortie.resources.lease import LeaseLost
 from sortie.transports import Exit, Stdin
 from sortie.transports.reaper import KILL_BOUND
 from sortie.transports.remote.channel import BACKLOG, PAUSE_ABOVE
+from sortie.transports.remote.fence import LOST, UNLED, refused_leader
 from sortie.transports.remote.forced_end import FINISH_BOUND, still_there
 from sortie.transports.remote.launch import Bounds, HostGone, lapsed, nonsense
 from sortie.transports.remote.process import LAST_MESSAGES, SIGNALLED, RemoteProgram
@@ -60,7 +62,7 @@ class SupervisedProcess(RemoteProgram):
         self._links = links
         self._lent = lent
         self._beat = Bounds().beat
-        self._lost: TransportError | None = None
+        self._lost: TransportError | LeaseLost | None = None
         self._lost_at: float | None = None
         self._chunks_held: deque[tuple[int, bytes]] = deque()
         self._held = 0
@@ -76,12 +78,14 @@ class SupervisedProcess(RemoteProgram):
         if not self._script.begun:
             raise self._no_start()
         self._beat = bounds.beat
+        self._use_lease()
         if self._lent is None:
             self._channel.write(self._supervision.starting())
         await self._expect(HERE, bounds.start)
         if self._root is None:
             raise nonsense(self._host)
         await self._send_stdin(bounds)
+        self._use_lease()
         self._channel.write(GO)
         if self._launch.namespaces is not None:
             await self._expect("namespace", bounds.start)
@@ -106,7 +110,7 @@ class SupervisedProcess(RemoteProgram):
         with self._carrying:
             try:
                 await self._carry_links()
-            except TransportError as exc:
+            except (TransportError, LeaseLost) as exc:
                 self._lost = exc
             except Exception as exc:  # a task that nobody awaits
                 self._lost = HostError(HostTrouble.DROPPED, f"{exc} ({type(exc).__name__})")
@@ -148,6 +152,7 @@ class SupervisedProcess(RemoteProgram):
 
     async def _attach(self) -> None:
         """Have a shell on a new link attached to the supervisor, where it can be had."""
+        self._use_lease()
         nonce = self._links.new_nonce()
         text, parser = self._supervision.attaching(nonce), self._supervision.parser()
         attempt = "go on with a program"
@@ -158,6 +163,7 @@ class SupervisedProcess(RemoteProgram):
         except HostError:
             return
         self._channel = self._script.channel
+        self._use_lease()
         self._stack.callback(self._channel.abort)
 
     def _dropped(self, what: str) -> HostError:
@@ -179,7 +185,10 @@ class SupervisedProcess(RemoteProgram):
 
     def _hear_message(self, message: str) -> None:
         told = self._supervision.hear(message)
-        if message.partition(" ")[0] == "attached":
+        name = message.partition(" ")[0]
+        if name in (LOST, UNLED):
+            raise refused_leader(self._host, name)
+        if name == "attached":
             self._channel.beat(self._beat, told)
             if self._ending:
                 self._channel.write(END)

@@ -9,6 +9,7 @@ from math import ceil
 from msgspec import Struct
 
 from sortie.transports import Stdin
+from sortie.transports.remote.fence import launch_lines, start_lines
 from sortie.transports.remote.launch_scripts import (
     ON_STDIN,
     RemoteLaunch,
@@ -83,14 +84,17 @@ def _attachment(
     positions: tuple[int, int],
     *lines: bytes,
 ) -> bytes:
+    fence = supervised.launch.fence
     given = {
+        **({} if fence is None else fence.given),
         "nonce": nonce,
         "id": supervised.id,
         "K": str(number),
         "at1": str(positions[0]),
         "at2": str(positions[1]),
     }
-    return block(*assignments(given), *texts(*_LIVING, "place", "attach"), *lines)
+    leader = launch_lines(fence)
+    return block(*assignments(given), *texts(*_LIVING, "place", "attach"), *leader, *lines)
 
 
 def supervisor_script(supervised: SupervisedLaunch, *, apart: bool = False) -> bytes:
@@ -127,11 +131,14 @@ def supervisor_script(supervised: SupervisedLaunch, *, apart: bool = False) -> b
         assignment("ELF", "\x7fELF"),
         *texts("find_program", *_LIVING, "clean_up"),
         watch_function(launch, [*prelude, *watchdog]),
+        *launch_lines(launch.fence),
         *reading,
         text("start"),
         text("place"),
         b"become() {\n%s\n}" % _becoming(launch, piped=piped),
-        *texts("supervise", watched, "supervised"),
+        *texts("supervise", watched),
+        *start_lines(launch.fence),
+        text("supervised"),
     )
 
 

@@ -29,6 +29,7 @@ from sortie.model import (
 from sortie.transports import Command, Process, Script
 from sortie.transports.container_entrance import ContainerEntrance
 from sortie.transports.remote.container_launch import namespaces_in
+from sortie.transports.remote.fence import FindFence, no_fence
 from sortie.transports.remote.filesystem import RemoteFiles
 from sortie.transports.remote.launch import Bounds, NoRoomForNamespace
 from sortie.transports.remote.launch_scripts import (
@@ -69,7 +70,8 @@ class ShellTransport:
     first argument is a piece of shell that is neither resolved nor quoted. ``notice`` is told what
     the host's operator should know of, though it works, and ``isolated`` what ends the processes of
     its runs. ``links`` is told of links that programs have outlived, which
-    keep ``kept`` bytes of each stream there. ``variables`` are as for a launch.
+    keep ``kept`` bytes of each stream there. ``variables`` are as for a launch. ``fence`` makes the
+    root ours before anything is changed there, where the workflow has a lease.
     """
 
     def __init__(
@@ -86,10 +88,12 @@ class ShellTransport:
         links: Links | None = None,
         kept: int = KEPT,
         variables: tuple[str, ...] = (),
+        fence: FindFence = no_fence,
     ) -> None:
         self._host = host
         self._link = link
         self._variables = variables
+        self._fence = fence
         self._inline = delivery == "inline"
         self._bounds = bounds or Bounds()
         self._new_nonce = new_nonce
@@ -97,7 +101,7 @@ class ShellTransport:
         self._isolation = isolation
         self._probe = NamespaceProbe(self._shell, lambda: link.generation, isolated)
         self._unconfirmed = UnconfirmedRuns()
-        self.files = RemoteFiles(self._shell)
+        self.files = RemoteFiles(self._shell, fence)
         self._hurry = trio.Event()
         self._endings = RunEndings(self._shell, self.files, self._unconfirmed, self._hurry)
         links = links or Links(new_nonce=new_nonce)
@@ -190,6 +194,7 @@ class ShellTransport:
     async def _started(
         self, command: Command, namespaces: Namespaces | None
     ) -> AsyncIterator[RemoteProgram]:
+        fence = await self._fence()
         launch = RemoteLaunch(
             command=command,
             nonce=self._new_nonce(),
@@ -197,6 +202,7 @@ class ShellTransport:
             inline=self._inline,
             namespaces=namespaces,
             variables=self._variables,
+            fence=fence,
         )
         async with under_way(launch.marker), AsyncExitStack() as stack:
             process = await self._prepared(launch, stack)
@@ -246,6 +252,7 @@ class ShellTransport:
         Raises HostError where the host cannot be reached, and TransportError where it has no
         /proc to look at.
         """
+        await self._fence()
         ended = await self._endings.sweep(run_ids, roots or {}, grace=grace)
         if run_ids and self._supervised.wanted:
             await self._supervised.end(run_ids)
@@ -254,7 +261,7 @@ class ShellTransport:
 
     async def clear(self, path: str, *, grace: float) -> int:
         """End what runs that are over left living in a directory of the host; see the port."""
-        return await self._endings.clear(path, grace=grace)
+        return await self._endings.clear(path, grace=grace, fence=await self._fence())
 
     async def occupied(self, path: str) -> list[int]:
         """Return the pids of the host's processes that live in a directory; see the port.
@@ -273,7 +280,11 @@ class ShellTransport:
         """Return what a script writes to stdout; see the port. It runs in a shell that is kept."""
         body = script_body(script)
         question = Question(
-            attempt=script.purpose, body=body, limit=script.limit, bound=script.bound
+            attempt=script.purpose,
+            body=body,
+            limit=script.limit,
+            bound=script.bound,
+            fence=await self._fence(),
         )
         return (await self._shell.ask(question)).content
 

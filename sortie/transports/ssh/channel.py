@@ -246,7 +246,8 @@ class SshChannel(Channel, asyncssh.SSHClientSession[bytes]):
             self._ssh.write_eof()
 
     def _write_beat(self, seconds: float, line: bytes = b"\n") -> None:
-        self._write(line)
+        if self.lease is None or self.lease.is_valid:
+            self._write(line)
         if self._ssh is not None and not self._stdin_ended:
             self._beat = self._thread.later(seconds, lambda: self._write_beat(seconds))
 

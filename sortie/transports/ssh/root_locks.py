@@ -3,7 +3,8 @@
 Rule 1: a root is held by a session of its own, and free again when that or its link ends, or when
 the host hears nothing of us for the lease. Rule 2: one that was lost is taken again before its next
 use; who has it meanwhile is named. Rule 3: a root is known by its real path, whatever it is called;
-what this daemon holds on the host is never refused to it.
+what this daemon holds on the host is never refused to it. Rule 4: with a lease a root is taken over
+from an older leader of the same workflow, and all that this had started there is ended first.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ import trio
 
 from sortie.model import HostError, HostTrouble
 from sortie.model.texts import start_of
+from sortie.resources.lease import Lease, current_lease
 from sortie.transports.rank import FIRST
 from sortie.transports.remote.channel import Channel
+from sortie.transports.remote.fence import LOST, LeaderFence, refused_leader
 from sortie.transports.remote.filesystem import holding_script
 from sortie.transports.remote.launch import HOST_REASON_LIMIT, Bounds, nonsense
 from sortie.transports.remote.remote_script import RemoteScript
@@ -41,15 +44,28 @@ class RootLocks:
         self._real: dict[str, str] = {}
         self._taking = trio.Lock()
 
+    async def fence(self, root: str) -> LeaderFence | None:
+        """Have a root for ourselves, as ``hold``, where the workflow has a lease; return what
+        refuses older ones there, None without a lease."""
+        lease = current_lease()
+        if lease is None:
+            return None
+        await self.hold(root)
+        return LeaderFence(root=self._real[root], lease=lease)
+
     async def hold(self, root: str) -> None:
         """Have a root for ourselves from now on.
 
-        Raises HostError: OCCUPIED where another daemon has it.
+        Raises HostError: OCCUPIED where another daemon has it; LeaseLost where the lease of the
+        workflow is over, or a newer leader has the root.
         """
+        lease = current_lease()
         async with self._taking:
+            if lease is not None:
+                lease.require()
             channel = self._held.get(self._real.get(root, ""))
-            if channel is None or channel.closed.is_set():
-                await self._take(root)
+            if channel is None or channel.closed.is_set() or channel.lease is not lease:
+                await self._take(root, lease)
 
     @property
     def holds_any(self) -> bool:
@@ -69,13 +85,15 @@ class RootLocks:
             channel.abort()
         self._held.clear()
 
-    async def _take(self, root: str) -> None:
+    async def _take(self, root: str, lease: Lease | None) -> None:
         """Have the root held on a channel of its own."""
         nonce = self._new_nonce()
-        text = holding_script(nonce, root, self._holder, self._bounds.lease)
+        holder = self._holder if lease is None else f"{self._holder}, token {lease.token}"
+        text = holding_script(nonce, root, holder, self._bounds.lease, lease)
         script = await self._shell.begin("hold a workspace root", nonce, text, at_rank=FIRST)
         kept = False
         try:
+            script.channel.lease = lease
             kept = self._is_new(root, *await self._answer(script), script.channel)
         finally:
             if not kept:
@@ -89,6 +107,8 @@ class RootLocks:
         Otherwise another session of this daemon does.
         """
         whose, _, real = rest.partition(" ")
+        if verdict == LOST:
+            raise refused_leader(self._host, verdict)
         if verdict == "no":
             raise self._occupied(root, start_of(rest, HOST_REASON_LIMIT))
         if verdict != "yes" or whose not in ("held", "ours"):

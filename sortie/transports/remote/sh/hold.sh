@@ -3,6 +3,8 @@
 # The kernel frees a lock of flock(1) when this shell ends. The root itself is locked, as an agent may
 # remove the file in it, which names the daemon. Without flock the lock is a directory that names this
 # shell by pid and start; another shell may take it after our end.
+#
+# A leader with a lease, whose number is the token, takes the root over from an older one of its workflow.
 
 [ -L "$root" ] && no "$A_LINK"
 if ! exists "$root"; then
@@ -25,16 +27,21 @@ held() {
   no "another daemon (${by:-it does not say which}) works in $PWD; give each daemon a workspace.root of its own, or each host to one daemon"
 }
 start_of() { IFS= read -r s <"/proc/$1/stat" && set -- ${s##*) } && start=${20}; }
+# Fails with 1 where another daemon has the lock; an older leader of the same workflow is ended first.
+lock_fd() {
+  while flock -n "$1"; got=$?; [ "$got" = 1 ] && oust; do :; done
+  return "$got"
+}
 
 if command -v flock >/dev/null; then
   # Not every file system can lock a directory: a failure that is no refusal (1) is passed over.
   # Without "command" a shell ends where it cannot open what exec is given.
   if command exec 8<.; then
-    flock -n 8
+    lock_fd 8
     [ $? != 1 ] || held "$lock"
   fi
   command exec 9>>"$lock" || no "$UNWRITABLE"
-  flock -n 9 || held "$lock"
+  lock_fd 9 || held "$lock"
 else
   start_of $$ || no 'the host has neither flock nor /proc'
   me="$$ $start"
@@ -44,14 +51,17 @@ else
     [ "$tries" -le 5 ] || no "$UNWRITABLE"
     read -r pid born <"$lock.d/owner" || { sleep 1; read -r pid born <"$lock.d/owner"; }
     start=
-    [ -n "$pid" ] && start_of "$pid" && [ "$start" = "$born" ] && held "$lock"
+    [ -n "$pid" ] && start_of "$pid" && [ "$start" = "$born" ] && { ! oust || continue; } && held "$lock"
     # One of the shells that find it without its owner moves it away.
     mv "$lock.d" "$lock.$$" && rm -rf "$lock.$$"
   done
   printf '%s\n' "$me" >"$lock.d/owner"
   trap 'rm -rf "$lock.d"' EXIT
 fi
-printf '%s\n' "$holder" >"$lock"
+announce
+leading=
+[ -z "$token" ] || { start_of $$ && leading="${fence##*/} $token $$ $start"; }
+printf '%s\n' "$holder" ${leading:+"$leading"} >"$lock"
 
 # No root lies inside another daemon's: agents of one would work in workspaces of the other, which
 # would be removed with a root in them.
@@ -96,11 +106,12 @@ for other in $below; do
   foreign "$other/@daemon.lock" && nested around "$PWD${other#.}"
 done
 unset IFS
+end_older
 yes "held $PWD"
 if timeout 5 true; then
   line() { timeout -s KILL "$lease" /bin/sh -c 'IFS= read -r x' <&3 3<&- 8<&- 9>&-; }
 else
   line() { IFS= read -r x <&3; }
 fi
-while line; do :; done
+while line; do tidy; done
 exit 0

@@ -33,6 +33,10 @@ if [ -n "$program" ]; then
 fi
 cd -P -- "$cwd" || refuse directory
 go
+set -- ${stat##*) }
+born=${20-0}
+is_leader || refuse "$refused"
+note_launch || refuse unled
 
 if [ -n "$stdin" ]; then
   # The file has no name any more when it gets its content.
@@ -51,7 +55,5 @@ else
   exec 5</dev/null
 fi
 
-set -- ${stat##*) }
-born=${20-0}
 # The watchdog is no child of a shell here: one that waits for all its children must not wait for it.
 unset SORTIE_RUN_ID
