@@ -15,6 +15,7 @@ import trio
 from sortie.config.kubernetes import KubernetesSettings
 from sortie.config.settings import Settings
 from sortie.model import HostError, RunId
+from sortie.resources.lease import LeaseLost
 from sortie.telemetry import Publish, facts
 from sortie.transports import Transport
 from sortie.transports.host_health import HostHealth, MonitoredTransport
@@ -184,7 +185,7 @@ class PodTransports:
 
 
 async def _end_warm(warm: WarmPods) -> None:
-    with suppress(HostError):  # the next life ends them
+    with suppress(HostError, LeaseLost):  # the next life ends them
         await warm.end()
 
 

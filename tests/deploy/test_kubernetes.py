@@ -168,7 +168,7 @@ def test_pods_of_agents_fulfil_the_restricted_standard() -> None:
     """Which their namespace enforces; and its policy means them by a label that they have."""
     every = manifests(AGENTS)
     pods = KubernetesSettings(image="agent:1")
-    made = pod(pods, "/workspaces", "T-1", "token")
+    made = pod(pods, "/workspaces", "T-1", {})
     spec, container = made["spec"], made["spec"]["containers"][0]
     enforced = every["Namespace"]["metadata"]["labels"]["pod-security.kubernetes.io/enforce"]
     selector = every["NetworkPolicy"]["spec"]["podSelector"]["matchLabels"]

@@ -6,8 +6,12 @@ Rule: a task that was started here lets no exception out, and has ended when thi
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from contextvars import copy_context
 
 import trio
+
+from sortie.resources.lease import LeaseLost
 
 
 class Background:
@@ -24,12 +28,13 @@ class Background:
             raise RuntimeError("nothing can be started in the background any more")
         scope = trio.CancelScope()
         self._scopes.add(scope)
-        trio.lowlevel.spawn_system_task(self._run, task, scope)
+        # It works for the workflow, and by the lease, of the task that starts it.
+        trio.lowlevel.spawn_system_task(self._run, task, scope, context=copy_context())
         return scope
 
     async def _run(self, task: Callable[[], Awaitable[None]], scope: trio.CancelScope) -> None:
         try:
-            with scope:
+            with scope, suppress(LeaseLost):  # others of the workflow meet it, too
                 await task()
         finally:
             self._scopes.discard(scope)

@@ -17,6 +17,7 @@ import trio
 from msgspec import Struct
 
 from sortie.model import HostError, HostTrouble
+from sortie.resources.lease import LeaseLost, require_lease
 from sortie.transports.kubernetes.api_errors import (
     UNAUTHORIZED,
     ApiRefusal,
@@ -93,7 +94,8 @@ class Cluster:
     ) -> Json:
         """Make a request about something in the namespace; return what the server says.
 
-        ``attempt`` is what for, in messages. A PATCH is a merge. Raises ApiRefusal and HostError.
+        ``attempt`` is what for, in messages. A PATCH is a merge. Raises ApiRefusal and HostError,
+        and LeaseLost for one that changes something when the lease of the workflow is over.
         """
         pauses = 0
         again = True
@@ -134,11 +136,15 @@ class Cluster:
         try:
             with trio.fail_after(ANSWER_BOUND):
                 api = await self._opened()
+                if method != "GET":
+                    require_lease()
                 namespace = None if cluster_wide else self.namespace
                 async with api.call_api(
                     method, version=version, namespace=namespace, url=path, **given
                 ) as response:
                     answer = response.json()
+        except LeaseLost:
+            raise
         except Exception as exc:
             raise self._translated(attempt, exc) from exc
         if not isinstance(answer, dict):

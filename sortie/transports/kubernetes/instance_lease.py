@@ -4,6 +4,8 @@ Rule 1: a lease is another's until it has not been renewed for LEASE seconds by 
 when we first saw it so: clocks of others, and times that stand in it, count for nothing.
 Rule 2: every write names the version that was read, so of two who take it one is refused.
 Rule 3: what was not renewed in time is not held any more, and is taken anew before its next use.
+Rule 4: a newer leader of a workflow takes it from an older one at once, by the tokens that stand in
+it: what the older one has there is ended by the pods themselves.
 """
 
 from __future__ import annotations
@@ -15,9 +17,13 @@ from typing import Any
 import trio
 
 from sortie.model import LEASE, HostError, HostTrouble
+from sortie.resources.lease import Lease as WorkflowLease
+from sortie.resources.lease import LeaseLost, current_lease, require_lease
 from sortie.transports.kubernetes.api_errors import ApiRefusal
 from sortie.transports.kubernetes.background import Background
 from sortie.transports.kubernetes.cluster import Cluster
+from sortie.transports.kubernetes.manifests import LEADS, TOKEN
+from sortie.transports.remote.fence import taken_over
 
 RENEW_EVERY = 10.0
 """Seconds between two renewals."""
@@ -47,13 +53,16 @@ class InstanceLease:
         self._renewed_at = -math.inf
         self._seen: tuple[str, float] = ("", math.inf)  # a version of another's, since when
         self._renews = False
+        self._held_by: WorkflowLease | None = None
         self._taking = trio.Lock()
 
     async def hold(self) -> None:
         """Have the instance for ourselves from now on.
 
-        Raises HostError: OCCUPIED where another daemon has it.
+        Raises HostError: OCCUPIED where another daemon has it; LeaseLost where the lease of the
+        workflow is over, or a newer leader has the instance.
         """
+        require_lease()
         if self._is_held:
             return
         async with self._taking:
@@ -72,21 +81,25 @@ class InstanceLease:
             lease = await self._read()
             if lease is not None and _holder(lease) == self._holder:
                 await self._write(lease, "")
-        except (ApiRefusal, HostError):
+        except (ApiRefusal, HostError, LeaseLost):
             pass  # it ends by itself
 
     @property
     def _is_held(self) -> bool:
-        return trio.current_time() - self._renewed_at < HELD_FOR
+        held = trio.current_time() - self._renewed_at < HELD_FOR
+        return held and self._held_by is current_lease()
 
     async def _renew_on(self) -> None:
-        while True:
-            await trio.sleep(RENEW_EVERY)
-            try:
-                async with self._taking:
-                    await self._take()
-            except HostError:
-                pass  # the next use says so
+        try:
+            while True:
+                await trio.sleep(RENEW_EVERY)
+                try:
+                    async with self._taking:
+                        await self._take()
+                except HostError:
+                    pass  # the next use says so
+        finally:
+            self._renews = False
 
     async def _take(self) -> None:
         began = trio.current_time()
@@ -101,10 +114,16 @@ class InstanceLease:
             if exc.is_conflict:
                 raise self._occupied("it was taken by another daemon a moment ago") from exc
             raise self._cluster.error(f"hold the instance {self._instance}", str(exc)) from exc
-        self._renewed_at = began
+        self._renewed_at, self._held_by = began, current_lease()
 
     def _check(self, lease: Json) -> None:
-        """Raise HostError where the lease is another's who may be there."""
+        """Raise HostError where the lease is another's who may be there; not for an older leader of
+        the same workflow. Raises LeaseLost for a newer one."""
+        ours, former = current_lease(), lease["metadata"].get("annotations") or {}
+        if ours is not None and former.get(LEADS) == ours.workflow:
+            if int(former[TOKEN]) > ours.token:
+                raise taken_over(self._cluster.host)
+            return
         holder, version = _holder(lease), lease["metadata"]["resourceVersion"]
         if holder in ("", self._holder):
             return
@@ -134,7 +153,20 @@ class InstanceLease:
             "leaseDurationSeconds": math.ceil(LEASE),
             "renewTime": now,
         }
-        body = {**lease, "apiVersion": _VERSION, "kind": "Lease", "spec": spec}
+        ours, about = current_lease(), lease["metadata"]
+        known = {**(about.get("annotations") or {})}
+        known.pop(LEADS, None)
+        known.pop(TOKEN, None)
+        if ours is not None:
+            known |= {LEADS: ours.workflow, TOKEN: str(ours.token)}
+        metadata = {**about, "annotations": known}
+        body = {
+            **lease,
+            "apiVersion": _VERSION,
+            "kind": "Lease",
+            "metadata": metadata,
+            "spec": spec,
+        }
         is_new = "resourceVersion" not in lease["metadata"]
         method, path = ("POST", "leases") if is_new else ("PUT", f"leases/{self._name}")
         await self._cluster.request(

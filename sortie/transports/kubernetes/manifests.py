@@ -6,10 +6,12 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from sortie.config.kubernetes import PREFIX, KubernetesSettings
 from sortie.config.values import Frozen
+from sortie.resources.lease import Lease
 
 CONTAINER = "agent"
 """The name of the container in which programs run."""
@@ -20,6 +22,10 @@ HOME = "@home"
 INSTANCE, ISSUE, DAEMON, RUN = (
     f"{PREFIX}{word}" for word in ("instance", "issue", "daemon", "run")
 )
+TOKEN = f"{PREFIX}token"
+"""The label of the token of the lease by which something was made."""
+LEADS = f"{PREFIX}leads"
+"""The annotation of a coordination lease with the workflow whose leader has the instance."""
 WORKSPACE = f"{PREFIX}workspace"
 RESCUED = f"{PREFIX}rescued"
 RESCUED_AT = f"{PREFIX}rescued-at"
@@ -77,9 +83,25 @@ def _common_labels(pods: KubernetesSettings) -> dict[str, str]:
     }
 
 
-def warm_labels(pods: KubernetesSettings, root: str, daemon: str) -> dict[str, str]:
-    """Return the labels of what no workspace has yet; ``daemon`` is the token of this life."""
-    return {**_common_labels(pods), WARM: warm_digest(pods, root), DAEMON: daemon}
+def owner_labels(life: str, lease: Lease | None) -> dict[str, str]:
+    """Return the labels by which a life of a daemon, and its lease, know what they have made."""
+    return {DAEMON: life, **token_label(lease)}
+
+
+def token_label(lease: Lease | None) -> dict[str, str]:
+    """Return the label with the token of a lease; none without a lease."""
+    return {} if lease is None else {TOKEN: str(lease.token)}
+
+
+def token_of(about: Mapping[str, Any]) -> int:
+    """Return the token of the lease by which an object was made, 0 where it was made without."""
+    said = str((about["metadata"].get("labels") or {}).get(TOKEN, ""))
+    return int(said) if said.isdecimal() and said.isascii() else 0
+
+
+def warm_labels(pods: KubernetesSettings, root: str, owner: Mapping[str, str]) -> dict[str, str]:
+    """Return the labels of what no workspace has yet, made by who has the labels ``owner``."""
+    return {**_common_labels(pods), WARM: warm_digest(pods, root), **owner}
 
 
 def warm_digest(pods: KubernetesSettings, root: str) -> str:
@@ -88,27 +110,29 @@ def warm_digest(pods: KubernetesSettings, root: str) -> str:
     return hashlib.sha256(json.dumps(spec, default=dict).encode()).hexdigest()[:32]
 
 
-def claim(pods: KubernetesSettings, key: str) -> dict[str, Any]:
-    """Return the claim of the volume for a workspace."""
+def claim(
+    pods: KubernetesSettings, key: str, token: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, Any]:
+    """Return the claim of the volume for a workspace; ``token`` is the label of a lease, if any."""
     metadata = {
         "name": pod_name(pods.instance, key),
-        "labels": labels(pods, key),
+        "labels": {**labels(pods, key), **token},
         "annotations": {WORKSPACE: key},
     }
     return _claim(pods, metadata)
 
 
 def pod(
-    pods: KubernetesSettings, root: str, key: str, daemon: str, claim_name: str = ""
+    pods: KubernetesSettings, root: str, key: str, owner: Mapping[str, str], claim_name: str = ""
 ) -> dict[str, Any]:
-    """Return the pod of a workspace; ``daemon`` is the token of this daemon's life.
+    """Return the pod of a workspace, made by who has the labels ``owner``.
 
     ``claim_name`` is the claim that the workspace has; without it that with the pod's name.
     """
     name = pod_name(pods.instance, key)
     metadata = {
         "name": name,
-        "labels": {**labels(pods, key), DAEMON: daemon},
+        "labels": {**labels(pods, key), **owner},
         "annotations": {WORKSPACE: key},
     }
     return _pod(pods, root, metadata, claim_name or name)
@@ -135,14 +159,18 @@ def sandbox_of(pod: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return None
 
 
-def warm_claim(pods: KubernetesSettings, root: str, name: str, daemon: str) -> dict[str, Any]:
+def warm_claim(
+    pods: KubernetesSettings, root: str, name: str, owner: Mapping[str, str]
+) -> dict[str, Any]:
     """Return the claim of a pod that no workspace has yet."""
-    return _claim(pods, {"name": name, "labels": warm_labels(pods, root, daemon)})
+    return _claim(pods, {"name": name, "labels": warm_labels(pods, root, owner)})
 
 
-def warm_pod(pods: KubernetesSettings, root: str, name: str, daemon: str) -> dict[str, Any]:
+def warm_pod(
+    pods: KubernetesSettings, root: str, name: str, owner: Mapping[str, str]
+) -> dict[str, Any]:
     """Return a pod that no workspace has yet; its claim has its name."""
-    metadata = {"name": name, "labels": warm_labels(pods, root, daemon)}
+    metadata = {"name": name, "labels": warm_labels(pods, root, owner)}
     return _pod(pods, root, metadata, name)
 
 

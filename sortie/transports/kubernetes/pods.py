@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from sortie.config.kubernetes import KubernetesSettings
 from sortie.model import HostError, HostTrouble, ProcessesLeft
+from sortie.resources.lease import current_lease
 from sortie.transports.kubernetes import manifests
 from sortie.transports.kubernetes.manifests import (
     DAEMON,
@@ -25,6 +26,7 @@ from sortie.transports.kubernetes.manifests import (
     RESCUED,
     RESCUED_AT,
     RUN,
+    TOKEN,
     WARM,
     claim_of,
     issue_label,
@@ -45,8 +47,10 @@ from sortie.transports.kubernetes.pod_start import PodStart
 from sortie.transports.kubernetes.sandboxes import Sandboxes, will_make_pod
 from sortie.transports.kubernetes.standing import PodState, standing_of
 from sortie.transports.kubernetes.warm_pods import WarmPods
+from sortie.transports.remote.fence import taken_over
 from sortie.transports.remote.launch import HostGone
 
+_TRIES = 3  # to delete a claim that changes meanwhile
 _NOT_KEPT: Json = {"labels": {RESCUED: None}, "annotations": {RESCUED_AT: None}}
 
 
@@ -93,6 +97,8 @@ class PodKeeper:
             while True:
                 sandbox = await self._sandboxes.of(key)
                 pod = await self._pod_of(key)
+                for one in (sandbox, pod):
+                    self._check_newest(one)
                 usable = pod is not None and self._is_usable(pod)
                 if pod is not None and usable and not self._sandboxes.will_go(pod, sandbox):
                     name = pod["metadata"]["name"]
@@ -153,7 +159,16 @@ class PodKeeper:
         claim = await self._claim_of(key)
         if claim is None:
             return had_pod
-        return await self._objects.delete(CLAIMS, claim["metadata"]["name"]) or had_pod
+        for _ in range(_TRIES):
+            about = claim["metadata"]
+            name, uid, version = about["name"], about["uid"], about["resourceVersion"]
+            if await self._objects.delete(CLAIMS, name, uid, version):
+                return True
+            claim = await self._claim_of(key)
+            if claim is None:
+                break
+            self._check_newest(claim)
+        return had_pod
 
     async def end_former(self) -> int:
         """End all pods that an earlier life of this daemon left; return how many have gone.
@@ -162,9 +177,12 @@ class PodKeeper:
         the way of its own workspace alone (Rule 2).
         """
         for sandbox in await self._sandboxes.listed({}):
+            self._check_newest(sandbox)
             if not self._is_ours(sandbox):
                 await self._sandboxes.delete(sandbox)
         found = await self._list()
+        for pod in found:
+            self._check_newest(pod)
         count = await self._objects.end_pods([pod for pod in found if not self._is_ours(pod)])
         if self._pods.volume.kind == "claim":
             labels = {INSTANCE: self._pods.instance, WARM: None}
@@ -206,17 +224,26 @@ class PodKeeper:
         if self._pods.max_pods is not None:
             await self._await_room(self._pods.max_pods)
         if claim is None and self._pods.volume.kind == "claim":
-            claim = manifests.claim(self._pods, key)
+            claim = manifests.claim(self._pods, key, manifests.token_label(current_lease()))
             await self._create(CLAIMS, claim)
-        elif claim is not None and label(claim, RESCUED):
-            name = claim["metadata"]["name"]
-            await self._objects.change_metadata(CLAIMS, name, _NOT_KEPT)
+        elif claim is not None:
+            await self._use_claim(claim)
         claim_name = "" if claim is None else claim["metadata"]["name"]
-        pod = manifests.pod(self._pods, self._root, key, self._token, claim_name)
+        owner = manifests.owner_labels(self._token, current_lease())
+        pod = manifests.pod(self._pods, self._root, key, owner, claim_name)
         if await self._sandboxes.used():
             await self._create(SANDBOXES, manifests.sandbox(pod))
         else:
             await self._create(PODS, pod)
+
+    async def _use_claim(self, claim: Json) -> None:
+        """Note on the claim of a workspace that it is used, and by which lease: what an older
+        leader asks about it then names a version that is no more."""
+        kept: Json = _NOT_KEPT if label(claim, RESCUED) else {}
+        token = manifests.token_label(current_lease())
+        if kept or (token and token != {TOKEN: label(claim, TOKEN)}):
+            changes = {**kept, "labels": {**kept.get("labels", {}), **token}}
+            await self._objects.change_metadata(CLAIMS, claim["metadata"]["name"], changes)
 
     async def _await_room(self, most: int) -> None:
         """Raise HostError where there are as many pods of issues as there may be."""
@@ -270,6 +297,12 @@ class PodKeeper:
 
     def _is_ours(self, about: Json) -> bool:
         return label(about, DAEMON) == self._token
+
+    def _check_newest(self, about: Json | None) -> None:
+        """Raise LeaseLost for what a newer leader of the workflow has made."""
+        lease = current_lease()
+        if lease is not None and about is not None and manifests.token_of(about) > lease.token:
+            raise taken_over(self._objects.host)
 
     def _is_usable(self, pod: Json) -> bool:
         usable = (PodState.WAITING, PodState.READY)

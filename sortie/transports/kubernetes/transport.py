@@ -31,6 +31,7 @@ from sortie.transports.kubernetes.paths import (
     pod_of,
     workspace_of,
 )
+from sortie.transports.kubernetes.pod_fence import PodFence
 from sortie.transports.kubernetes.pod_link import PodLink
 from sortie.transports.kubernetes.pods import FoundPod, PodKeeper
 from sortie.transports.kubernetes.warm_pods import WarmPods
@@ -135,6 +136,7 @@ class KubernetesTransport:
                 kept=self._kept,
                 links=self._links,
                 variables=self._env,
+                fence=PodFence(link, self.root, self._bounds.handshake).find,
             )
             if self._hurries:
                 inside.hurry()

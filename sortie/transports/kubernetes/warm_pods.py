@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from sortie.config.kubernetes import KubernetesSettings
 from sortie.model import HostError
+from sortie.resources.lease import current_lease
 from sortie.transports.kubernetes import manifests
 from sortie.transports.kubernetes.manifests import DAEMON, INSTANCE, ISSUE, WARM
 from sortie.transports.kubernetes.objects import CLAIMS, PODS, ApiObjects, Json, label
@@ -191,7 +192,8 @@ class WarmPods:
         made: list[Json] = []
         while len(made) < count and not self._issues_waiting:
             name = f"{pods.instance[:40]}-warm-{secrets.token_hex(5)}"
-            pod = manifests.warm_pod(pods, root, name, self._token)
+            owner = manifests.owner_labels(self._token, current_lease())
+            pod = manifests.warm_pod(pods, root, name, owner)
             is_made = False
             try:
                 # A request that is broken off may still be carried out, after the look at what is
@@ -200,7 +202,7 @@ class WarmPods:
                     bound.shield = True
                     if pods.volume.kind == "claim":
                         self._made_claims = True
-                        claim = manifests.warm_claim(pods, root, name, self._token)
+                        claim = manifests.warm_claim(pods, root, name, owner)
                         await self._objects.create(CLAIMS, claim)
                     await self._objects.create(PODS, pod)
                     is_made = True

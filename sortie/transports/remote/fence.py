@@ -98,9 +98,14 @@ def require(fence: LeaderFence | None) -> None:
 def refused_leader(host: str, word: str) -> HostError | LeaseLost:
     """Return the error for what a host has refused with LOST or UNLED."""
     if word == LOST:
-        return LeaseLost(f"a newer leader of this workflow has taken the host over ({host})")
+        return taken_over(host)
     return HostError(
         HostTrouble.OCCUPIED,
         f"the workspace root on host {host} does not know the token of its leader any more; look at"
         " what removes the directory @leader-... there, and at the space",
     )
+
+
+def taken_over(host: str) -> LeaseLost:
+    """Return the error for a place where a newer leader is known."""
+    return LeaseLost(f"a newer leader of this workflow has taken the host over ({host})")

@@ -250,9 +250,10 @@ async def test_what_a_killed_daemon_left_ends_with_the_next_life(
 ) -> None:
     """Its pods and their volumes; the next life has pods of its own."""
     settings, old = KubernetesSettings(image="agent:1", root=str(root)), "sortie-warm-old"
+    another = manifests.owner_labels("another", None)
     for kind, made in (
-        ("pods", manifests.warm_pod(settings, str(root), old, "another")),
-        (DATA, manifests.warm_claim(settings, str(root), old, "another")),
+        ("pods", manifests.warm_pod(settings, str(root), old, another)),
+        (DATA, manifests.warm_claim(settings, str(root), old, another)),
     ):
         api.objects.create(kind, "agents", made)
     async with pods_of(api, tmp_path, root, warm=1):

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from sortie.config.kubernetes import KubernetesSettings
 from sortie.transports.kubernetes.manifests import (
+    DAEMON,
     claim,
     issue_label,
     pod,
@@ -131,7 +132,7 @@ def test_the_schemas_of_kubernetes_hold(kind: str) -> None:
     )
 
     for version in ("1.30", validate.latest_version()):
-        validate.validate(pod(pods, ROOT, "T-1", "token"), version, strict=True)
+        validate.validate(pod(pods, ROOT, "T-1", {DAEMON: "life"}), version, strict=True)
         validate.validate(claim(pods, "T-1"), version, strict=True)
 
 

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -119,6 +120,9 @@ def test_a_launch_that_crosses_a_takeover_is_refused(
         ran.write(b"textgo\n")
         after = [ran.hear(), ran.hear()]
         ran.process.wait(30)
+        until = time.monotonic() + 60
+        while bearers(str(given.marker)) and time.monotonic() < until:
+            time.sleep(0.02)
 
     assert (before, after) == (["here", "send"], ["stored", "lost"])
     assert not (root / "ran").exists()
