@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from sortie.model import LOCAL, ErrorKind, Failed, RunEnd, RunReport, Stopped, WorkspaceError
 from sortie.resources import note, shortage_behind
+from sortie.resources.lease import LeaseLost
 from sortie.telemetry import facts
 from sortie.worker.context import Assignment, RunContext, RunReporter, RunScopes
 from sortie.worker.outcome import Abandoned, blamed
@@ -42,6 +43,8 @@ async def work(
                 end = await run.attempt()
             except Abandoned as exc:
                 end = await _failed(exc, run)
+    except LeaseLost as exc:  # another daemon goes on with the issue
+        end = Failed(kind=ErrorKind.PORT_EXIT, message=str(exc), shortage=True)
     except Exception as exc:  # the edge: one run's bug is one failed run
         end = _crashed(exc, reporter)
     return RunReport(

@@ -8,6 +8,7 @@ from trio.testing import MockClock
 
 from sortie.facts import Phase
 from sortie.model import AgentError, ErrorKind, Failed, Finished, RunReport, Stopped, TurnOutcome
+from sortie.resources.lease import LeaseLost
 from sortie.scheduler import events as ev
 from sortie.telemetry import facts
 from tests.agents.fake import Chats, Completes, Fails, Raises, Silent, Step
@@ -64,6 +65,22 @@ async def test_after_run_runs_when_the_agent_crashes(clock: MockClock, where: st
     crashed = rig.of(facts.AdapterCrashed)
     assert [fact.where for fact in crashed] == ["worker"]
     assert "a bug" in crashed[0].traceback
+    rig.assert_nothing_open()
+
+
+async def test_a_lost_lease_is_no_failure_of_the_run(clock: MockClock) -> None:
+    """Another daemon goes on with the issue: no traceback is told, and no attempt is counted."""
+    rig = Rig(hooks=HOOKS)
+    rig.agent.scripts["A"] = [Raises(error=LeaseLost("a newer leader has taken the host over"))]
+
+    report = await rig.work()
+
+    assert report.end == Failed(
+        kind=ErrorKind.PORT_EXIT,
+        message="a newer leader has taken the host over",
+        shortage=True,
+    )
+    assert rig.of(facts.AdapterCrashed) == []
     rig.assert_nothing_open()
 
 
