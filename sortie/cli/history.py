@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from sortie.cli.arguments import NoWorkflowFile, OutputFormat, Source
 from sortie.cli.format import utc
+from sortie.cli.leaders import show_leaders
 from sortie.cli.output import Format, Json, columns, emit, emit_json, note
-from sortie.cli.parameters import option
+from sortie.cli.parameters import WrongUsage, option
 from sortie.model import LOCAL, RunId, SortieError, StoreError
 from sortie.model.numbers import tokens_text, took
 from sortie.model.spending import told_amounts
@@ -78,15 +79,26 @@ def history(
         Path | None,
         option("--db", metavar="FILE", help="Read this database; no workflow file is read."),
     ] = None,
+    leaders: Annotated[
+        bool, option("--leaders", help="Which daemons led the workflow, in place of its runs.")
+    ] = False,
     output: OutputFormat = Format.TEXT,
 ) -> None:
     """Show the recorded runs, newest first, whether or not a daemon runs.
+
+    With --leaders it is which daemons have led the workflow, where store.url names a server; of the
+    other options --limit counts, and --before is a token then.
 
     Where no daemon has run yet the history is empty, and a line on stderr says so. While the
     workflow file is broken or gone, its database is found as far as can be told.
     """
     from sortie.config.rules import DEFAULT_RULE
 
+    if leaders:
+        if database is not None or issue or rule:
+            raise WrongUsage("--leaders needs no --issue, --rule or --db", parameter="--leaders")
+        show_leaders(source, limit, before, output)
+        return
     place = os.path.abspath(database) if database is not None else _database(source)
     try:
         rows = _read(

@@ -76,11 +76,23 @@ def status_facts(status: DaemonStatus) -> Iterator[StatusFact]:
         sums.append(cost_text(cost))
     yield "totals", ", ".join([*sums, f"{span(totals.seconds_running)} running"]), ""
     yield from _today(state)
+    yield from _leaders(state)
     age = between(endpoint.started_at, state.generated_at)
     began = f"since {utc(endpoint.started_at)} ({age})"
     version = f"version {endpoint.version}, pid {endpoint.process.pid}"
     yield "daemon", f"{began}, {version}, {endpoint.url}", ""
     yield "seen", utc(state.generated_at), ""
+
+
+def _leaders(state: StateView) -> Iterator[StatusFact]:
+    """Yield which daemon leads, and which others there are."""
+    lease = state.lease
+    if lease is None:
+        return
+    yield "leader", lease.sentence, BAD if lease.leader is None or lease.error else ""
+    for daemon in state.daemons:
+        if not daemon.is_this:
+            yield "", daemon.sentence, "" if daemon.alive else BAD
 
 
 def _today(state: StateView) -> Iterator[StatusFact]:

@@ -13,12 +13,25 @@ import trio
 from sortie.resources.lease import Lease, boot_time
 from sortie.scheduler import lease_times
 from sortie.scheduler.lease_times import Ending
-from sortie.store.leases import LeaseStanding
+from sortie.store.leases import Fleet, LeaseStanding
+
+
+class LeaseCounts:
+    """What happened to the leases of one workflow since the process began."""
+
+    def __init__(self) -> None:
+        self.failed_renewals = 0
+        self.refused_writes = 0
+
+    def refuse(self) -> None:
+        """Count a write that was refused, as another daemon leads."""
+        self.refused_writes += 1
 
 
 class Candidacy:
-    """``seconds`` is how long a lease lasts; ``lease`` is what was acquired at ``sent_at``, or
-    renewed then. The events ``leading``, ``lost`` and ``withdrawn`` come in that order.
+    """``daemon`` is the id of this process, and ``seconds`` is how long a lease lasts; ``lease`` is
+    what was acquired at ``sent_at``, or renewed then. The events ``leading``, ``lost`` and
+    ``withdrawn`` come in that order.
 
     ``lost_for`` says why the lease is lost, and ``is_withdrawn`` that nothing is done for the
     workflow any more. ``handing_over`` is why the workflow is to be handed to another daemon as
@@ -26,11 +39,14 @@ class Candidacy:
     ``is_fit``: runs on this machine can work; ``has_others``: another daemon would lead the
     workflow. ``error`` is why the server cannot be used now, and ``is_known`` whether it ever was.
     ``leader`` names the daemon that leads the workflow, and ``taken_from`` the one that led it
-    until its lease was over.
+    until its lease was over. ``standing`` is how the lease of another daemon stood at ``seen_at``,
+    and ``fleet`` what was last seen of all daemons, of which ``candidates`` could lead the
+    workflow.
     """
 
     def __init__(self, workflow: str, seconds: float) -> None:
         self.workflow = workflow
+        self.daemon = ""
         self.seconds = seconds
         self.lease: Lease | None = None
         self.sent_at = 0.0
@@ -43,7 +59,17 @@ class Candidacy:
         self.leading, self.lost, self.withdrawn = trio.Event(), trio.Event(), trio.Event()
         self.wish = trio.Event()
         self.lost_for, self._lost_by = "", "expired"
+        self.standing: LeaseStanding | None = None
+        self.seen_at = 0.0
+        self.fleet: Fleet | None = None
+        self.candidates: int | None = None
+        self.counts = LeaseCounts()
         self._loop = trio.lowlevel.current_trio_token()
+
+    @property
+    def is_held(self) -> bool:
+        """Whether this process leads the workflow."""
+        return self.lease is not None and not self.is_lost and not self.is_withdrawn
 
     @property
     def is_lost(self) -> bool:
@@ -63,6 +89,13 @@ class Candidacy:
     def see(self, standing: LeaseStanding) -> None:
         """Know how the lease stands that another daemon has."""
         self.leader, self.error, self.is_known = standing.name, None, True
+        self.standing, self.seen_at = standing, boot_time()
+
+    def fail(self, error: str) -> None:
+        """Know why the server cannot be used now."""
+        self.error = error
+        if self.lease is not None and not self.is_lost:
+            self.counts.failed_renewals += 1
 
     def acquired(self, lease: Lease, sent_at: float, former: LeaseStanding) -> None:
         """Lead the workflow from now on; it was asked for at ``sent_at``."""

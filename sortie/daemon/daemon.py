@@ -22,6 +22,7 @@ from sortie.daemon.hand_over import hand_over_when_asked
 from sortie.daemon.history_limit import prune_history
 from sortie.daemon.known_secrets import KnownSecrets
 from sortie.daemon.last_failures import LastFailures, recorded_failures
+from sortie.daemon.lease_views import WorkflowLease
 from sortie.daemon.life import make_orchestrator, recalled
 from sortie.daemon.options import RunOptions
 from sortie.daemon.recent_activity import RecentActivity
@@ -195,6 +196,7 @@ class Daemon:
             secrets=lambda: self._secrets.values,
             transcripts_error=lambda: self._transcripts.writer.error,
             host_isolation=self._host_isolation,
+            lease=self._lease(),
         )
         services.start_soon(
             contexts.close_dropped, lambda host: orchestrator.snapshot().by_host.get(host, 0) > 0
@@ -206,6 +208,11 @@ class Daemon:
             await self._work_on(orchestrator, contexts, reloader, services)
         finally:
             endpoint_file.remove()
+
+    def _lease(self) -> WorkflowLease | None:
+        if self._candidacy is None:
+            return None
+        return WorkflowLease(self._candidacy, self._workflow.settings.store)
 
     async def _write_endpoint_file(self, url: str | None) -> EndpointFile:
         """Let commands find this daemon; it works without that, too."""

@@ -14,6 +14,7 @@ from msgspec import Struct, field
 from sortie.daemon import issue_view, issue_views
 from sortie.daemon import state_view as views
 from sortie.daemon.last_failures import LastFailures
+from sortie.daemon.lease_views import WorkflowLease
 from sortie.daemon.recent_activity import RecentActivity
 from sortie.daemon.totals import RunTotals
 from sortie.daemon.tracker_status import SHOWN_ISSUES, TrackerStatus
@@ -34,6 +35,7 @@ from sortie.web.issue import (
     IssueView,
     WorkspaceView,
 )
+from sortie.web.leases import LeadershipView
 from sortie.web.runs import RunView, run_view
 from sortie.web.source import CommandAnswer, CommandStatus, TranscriptSource
 from sortie.web.state import Counts, StateView, WorkflowView
@@ -60,6 +62,7 @@ class DaemonView(Struct, frozen=True, kw_only=True):
     secrets: Callable[[], Set[str]] = frozenset
     transcripts_error: Callable[[], str | None] = lambda: None
     host_isolation: Callable[[], tuple[str, ...]] = tuple
+    lease: WorkflowLease | None = None
 
     def state(self) -> StateView:
         """See DaemonSource."""
@@ -127,6 +130,8 @@ class DaemonView(Struct, frozen=True, kw_only=True):
             kept=tuple(issue_views.kept_view(claim, snapshot.policy) for claim in snapshot.kept),
             handed_off=self.recent.handed_off(),
             watched=tuple(map(watched_view, snapshot.watched)),
+            lease=None if self.lease is None else self.lease.view(),
+            daemons=() if self.lease is None else self.lease.daemons(),
         )
 
     def workspace(self, issue_id: IssueId) -> WorkspaceView | None:
@@ -237,6 +242,10 @@ class DaemonView(Struct, frozen=True, kw_only=True):
         last = None if before is None else RunId(before)
         rows = await self.store.history(issue=issue, limit=limit, before=last, rule=rule)
         return tuple(map(run_view, rows))
+
+    async def leaderships(self, limit: int, before: int | None) -> Sequence[LeadershipView]:
+        """See DaemonSource."""
+        return () if self.lease is None else await self.lease.history(limit, before)
 
     async def run(self, run_id: str) -> RunView | None:
         """See DaemonSource."""

@@ -16,6 +16,7 @@ from sortie.config.rules import DEFAULT_RULE
 from sortie.daemon import state_view
 from sortie.daemon.daemon_view import DaemonView
 from sortie.daemon.disk_space import DiskSpace
+from sortie.daemon.lease_metrics import lease_gauges
 from sortie.facts import Fact
 from sortie.model import LOCAL
 from sortie.resources.descriptors import open_files_limit
@@ -23,6 +24,7 @@ from sortie.scheduler import Snapshot
 from sortie.telemetry import Publish
 from sortie.telemetry.metrics import MetricsSink, expose
 from sortie.telemetry.metrics.gauges import GaugeCollector, Gauges, register_machine
+from sortie.telemetry.metrics.leases import LeaseCollector
 from sortie.web.access import Access
 from sortie.web.app import Served, create_app
 from sortie.web.broadcaster import Broadcaster
@@ -49,6 +51,8 @@ class HttpServer:
         registry = self.registry = CollectorRegistry()
         self._metrics: Publish = MetricsSink(registry)
         registry.register(GaugeCollector(lambda: gauges_of(view)))
+        if (lease := view.lease) is not None:
+            registry.register(LeaseCollector(lambda: lease_gauges(lease.candidacy)))
         register_machine(registry, disks.known)
         dashboard = Dashboard(view, base)
         self.painter = dashboard.painter

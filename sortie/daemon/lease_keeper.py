@@ -13,13 +13,14 @@ import os
 import select
 import socket
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
 import psycopg
 
-from sortie.daemon.candidacy import Candidacy
+from sortie.daemon.candidacy import Candidacy, LeaseCounts
 from sortie.daemon.watchdog_client import LeaseWatchdog
 from sortie.model import StoreError
 from sortie.resources.lease import Lease, boot_time
@@ -29,6 +30,7 @@ from sortie.store.leases import LeaseStanding
 from sortie.store.postgres_address import PostgresAddress
 from sortie.store.postgres_connection import PostgresConnection
 from sortie.store.postgres_errors import explanation
+from sortie.store.postgres_fleet import FleetWatch
 from sortie.store.postgres_leases import CHANNEL, DAEMON_SECONDS, PostgresLeases
 from sortie.store.postgres_shared import bring_up_to_date
 
@@ -62,6 +64,9 @@ class LeaseKeeper:
         self._watchdog = watchdog
         self._connection = PostgresConnection(address)
         self._leases = PostgresLeases(self._connection, daemon, name)
+        self._fleet = FleetWatch(self._connection)
+        self._is_fleet_stale = True
+        self._counts: defaultdict[str, LeaseCounts] = defaultdict(LeaseCounts)
         self._candidacies: dict[str, Candidacy] = {}
         self._jobs: list[Callable[[], object]] = []
         self._guard = threading.Lock()
@@ -89,6 +94,7 @@ class LeaseKeeper:
 
     def stand(self, candidacy: Candidacy) -> None:
         """Acquire a lease as soon as that is possible, and renew it until it is given back."""
+        candidacy.daemon, candidacy.counts = self.daemon, self._counts[candidacy.workflow]
         with self._guard:
             self._candidacies = {**self._candidacies, candidacy.workflow: candidacy}
         self.join_again()
@@ -145,8 +151,9 @@ class LeaseKeeper:
                 self.error = None
             except (psycopg.Error, StoreError, OSError) as exc:
                 self._connection.drop()
-                self.error = self._explained(exc)
-                self._tell_all(lambda candidacy: setattr(candidacy, "error", self.error))
+                self.error = error = self._explained(exc)
+                for candidacy in self._candidacies.values():
+                    candidacy.fail(error)
             finally:
                 self._busy_since = None
             self._sleep(pause)
@@ -184,9 +191,18 @@ class LeaseKeeper:
         if boot_time() >= self._renew_at:
             self._renew()
         self._look(self._leases.standings(self._candidacies))
+        if self._is_fleet_stale:
+            self._see_fleet()
         until_renewal = max(self._renew_at - boot_time(), 0.0)
         waits = any(candidacy.lease is None for candidacy in self._candidacies.values())
         return min(until_renewal, lease_times.LOOK) if waits else until_renewal
+
+    def _see_fleet(self) -> None:
+        """Let all candidacies know which daemons there are; leases were renewed before."""
+        fleet = self._fleet.see(self._candidacies, boot_time())
+        for candidacy in self._candidacies.values():
+            candidacy.fleet = fleet
+        self._is_fleet_stale = False
 
     def _begin_session(self) -> None:
         bring_up_to_date(self._connection)
@@ -217,6 +233,7 @@ class LeaseKeeper:
         sent = boot_time()
         renewed = self._leases.renew({token: one.seconds for token, one in held.items()})
         self.draining = self._leases.is_draining()
+        self._is_fleet_stale = True
         shortest = min((one.seconds for one in self._candidacies.values()), default=DAEMON_SECONDS)
         self._renew_at = lease_times.renew_at(sent, min(shortest, DAEMON_SECONDS))
         for token, candidacy in held.items():
@@ -244,6 +261,7 @@ class LeaseKeeper:
             candidacy = self._candidacies.get(workflow)
             if candidacy is None:
                 continue
+            candidacy.candidates = len(standing.candidates)
             best = preferred(standing.candidates, workflow)
             candidacy.has_others = any(each != self.daemon for each in standing.candidates)
             if candidacy.lease is not None:
@@ -276,12 +294,10 @@ class LeaseKeeper:
                 self._watchdog.clear(candidacy.workflow)
         if token is None:
             return
-        valid_until = lease_times.valid_until(sent, seconds)
-        candidacy.acquired(Lease(candidacy.workflow, token, self.name, valid_until), sent, standing)
-
-    def _tell_all(self, tell: Callable[[Candidacy], object]) -> None:
-        for candidacy in self._candidacies.values():
-            tell(candidacy)
+        valid_until, refuse = lease_times.valid_until(sent, seconds), candidacy.counts.refuse
+        lease = Lease(candidacy.workflow, token, self.name, valid_until, refuse)
+        candidacy.acquired(lease, sent, standing)
+        self._is_fleet_stale = True
 
 
 def daemon_name() -> str:

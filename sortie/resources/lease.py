@@ -7,6 +7,7 @@ Times are those of CLOCK_BOOTTIME, which goes on while the machine sleeps.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from contextvars import ContextVar
 
 from sortie.model import StoreError
@@ -26,13 +27,22 @@ def boot_time() -> float:
 class Lease:
     """The lease of one workflow. ``token`` is greater than that of each lease before it; ``holder``
     names this process for people, as HOST:PID; ``valid_until`` moves with each renewal, and is
-    a time in the past once the lease is over."""
+    a time in the past once the lease is over. ``refuse`` is called for each write that a newer
+    lease has refused."""
 
-    def __init__(self, workflow: str, token: int, holder: str, valid_until: float) -> None:
+    def __init__(
+        self,
+        workflow: str,
+        token: int,
+        holder: str,
+        valid_until: float,
+        refuse: Callable[[], object] = lambda: None,
+    ) -> None:
         self.workflow = workflow
         self.token = token
         self.holder = holder
         self.valid_until = valid_until
+        self.refuse = refuse
 
     @property
     def is_valid(self) -> bool:

@@ -186,6 +186,7 @@ class PostgresDatabase(ServerDatabase):
             token=self._lease.token,
         )
         if not rows:
+            self._lease.refuse()
             raise LeaseLost(
                 f"cannot write to the database {self.name}: another daemon leads this workflow now;"
                 f" the token {self._lease.token} of {self._lease.holder} is no longer the newest"

@@ -12,6 +12,7 @@ from sortie.config.rules import DEFAULT_RULE
 from sortie.model import StoreError
 from sortie.store import UnknownRun
 from sortie.web.issue import ExplanationView, IssueView
+from sortie.web.leases import LeadershipsView
 from sortie.web.operations import (
     IDENTIFIER,
     JSON,
@@ -32,6 +33,8 @@ from sortie.web.transcripts import transcript_operation
 
 DEFAULT_RUNS, MOST_RUNS = 100, 1000
 """Runs on a page of history: by default, and at most."""
+
+_NEWEST = (1 << 53) - 1  # the greatest number that programs read exactly
 
 _UNREADABLE = {503: "the database cannot be read"}
 
@@ -77,6 +80,20 @@ def record_operations(daemon: DaemonSource) -> list[Operation]:
         if days is None:
             return error_response(400, f"days must be a number from 1 to {MOST_DAYS}")
         return json_response(200, {"days": [usage_day(row) for row in await daemon.days(days)]})
+
+    @_readable
+    async def leaderships(request: Request) -> Response:
+        limit = number_in(request, "limit", DEFAULT_RUNS, MOST_RUNS)
+        before = number_in(request, "before", _NEWEST, _NEWEST)
+        if limit is None or before is None:
+            return error_response(400, f"limit must be from 1 to {MOST_RUNS}, and before a token")
+        found = await daemon.leaderships(limit, before)
+        headers = {}
+        if len(found) == limit:
+            after = found[-1].token
+            headers["link"] = f'</api/v1/leaderships?limit={limit}&before={after}>; rel="next"'
+        view = LeadershipsView(leaderships=tuple(found))
+        return Response(to_json(view), media_type=JSON, headers=headers)
 
     async def explain(request: Request) -> Response:
         return _view_or_sentence(await daemon.explain(identifier_in(request)))
@@ -134,6 +151,22 @@ def record_operations(daemon: DaemonSource) -> list[Operation]:
             endpoint=stats,
             answers={200: DescribedAnswer(about="the days, newest first", body=_stats_schema())},
             parameters=(number_parameter("days", "how many days", DAYS, MOST_DAYS),),
+            failures=_UNREADABLE,
+        ),
+        Operation(
+            method="GET",
+            path="/api/v1/leaderships",
+            about="Which daemons led the workflow, newest first; none without store.url",
+            endpoint=leaderships,
+            answers={200: DescribedAnswer(about="a page of them", body=LeadershipsView)},
+            parameters=(
+                number_parameter("limit", "how many at most", DEFAULT_RUNS, MOST_RUNS),
+                Parameter(
+                    name="before",
+                    about="a token: go on behind it",
+                    schema={"type": "integer", "minimum": 1},
+                ),
+            ),
             failures=_UNREADABLE,
         ),
         Operation(

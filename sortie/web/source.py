@@ -17,6 +17,7 @@ from sortie.telemetry.transcripts import TranscriptPage
 from sortie.web.dashboard.activity import ActivityView
 from sortie.web.health import Health
 from sortie.web.issue import ExplanationView, IssueView
+from sortie.web.leases import LeadershipView
 from sortie.web.runs import RunView
 from sortie.web.state import StateView
 
@@ -113,6 +114,11 @@ class DaemonSource(Protocol):
     ) -> Sequence[RunView]:
         """Return runs, newest first, after the run ``before``, of a ``rule`` where one is given, ""
         for the top level. Raises UnknownRun."""
+        ...
+
+    async def leaderships(self, limit: int, before: int | None) -> Sequence[LeadershipView]:
+        """Return which daemons led the workflow, the newest first, by tokens below ``before``;
+        none where its database is a file."""
         ...
 
     async def run(self, run_id: str) -> RunView | None:

@@ -19,6 +19,7 @@ from sortie.web.issue import (
     RunningView,
     WaitingView,
 )
+from sortie.web.leases import KnownDaemonView, LeaseView
 from sortie.web.redaction import json_bytes
 from sortie.web.times import Time
 from sortie.web.watches import WatchedView
@@ -179,7 +180,8 @@ class TotalsView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateView:
-    """The whole answer."""
+    """The whole answer. ``lease`` is null, and ``daemons`` is empty, where the database is a
+    file."""
 
     generated_at: Time
     status: Literal["running", "paused", "draining"]
@@ -199,6 +201,8 @@ class StateView:
     kept: tuple[KeptView, ...] = ()
     handed_off: tuple[HandedOffView, ...] = ()
     watched: tuple[WatchedView, ...] = ()
+    lease: LeaseView | None = None
+    daemons: tuple[KnownDaemonView, ...] = ()
 
 
 def to_json(view: object, only: set[str] | None = None) -> bytes:

@@ -8,6 +8,7 @@ from sortie.daemon.disk_space import places_of
 from sortie.facts import DaemonStarted, HttpAnswered, WarmPodsCounted
 from sortie.telemetry.metrics import MetricsSink
 from sortie.telemetry.metrics.gauges import GaugeCollector, Gauges, register_machine
+from sortie.telemetry.metrics.leases import LeaseCollector, LeaseGauges
 from tests.docs.pages import page, table, tables, word, words
 from tests.worker.rig import settings_of
 
@@ -36,6 +37,8 @@ def registry() -> CollectorRegistry:
         rule_slots={"docs": (0, 0, 1)},
     )
     made.register(GaugeCollector(lambda: gauges))
+    lease = LeaseGauges(renewal_age=1.0, candidates=2, takeovers={})
+    made.register(LeaseCollector(lambda: lease))
     register_machine(made, lambda: dict.fromkeys(places_of(settings_of()), (1.0, 2.0)))
     sink(DaemonStarted(version="1", python_version="3", workflow="w", agent="kiro", tracker="file"))
     sink(HttpAnswered(route="/livez", status=200))

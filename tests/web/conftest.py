@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from urllib.parse import unquote
@@ -27,6 +27,7 @@ from sortie.web.issue import (
     RunningView,
     WaitingView,
 )
+from sortie.web.leases import LeadershipView
 from sortie.web.runs import RunView
 from sortie.web.source import CommandAnswer
 from sortie.web.state import (
@@ -183,6 +184,7 @@ class World:
     )
     activity: ActivityView = field(default_factory=ActivityView)
     secrets: Set[str] = frozenset()
+    leaders: Sequence[LeadershipView] = ()
     live: LiveEvents = field(init=False)
 
     def __post_init__(self) -> None:

@@ -9,6 +9,7 @@ from sortie.store import DayRow
 from sortie.web.dashboard.activity import ActivityView
 from sortie.web.health import Health
 from sortie.web.issue import ExplanationView, IssueView
+from sortie.web.leases import LeadershipView
 from sortie.web.runs import RunView
 from sortie.web.source import CommandAnswer, TranscriptSource
 from sortie.web.state import StateView
@@ -20,6 +21,7 @@ class MadeUp(Protocol):
     health: Health
     activity: ActivityView
     secrets: Set[str]
+    leaders: Sequence[LeadershipView]
 
     def source(self) -> TranscriptSource: ...
 
@@ -94,6 +96,10 @@ class FixedDaemon:
 
     async def diff(self, run_id: str) -> str | None:
         return self._world.diffs.get(run_id)
+
+    async def leaderships(self, limit: int, before: int | None) -> Sequence[LeadershipView]:
+        known = self._world.leaders
+        return [one for one in known if before is None or one.token < before][:limit]
 
     async def history(
         self, *, issue: str | None, limit: int, before: str | None, rule: str | None = None

@@ -6,6 +6,7 @@ Loading this module takes long: ``shared_http`` imports it in a thread.
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
+from functools import partial
 
 import trio
 from prometheus_client import CollectorRegistry
@@ -15,11 +16,13 @@ from sortie.config.settings import Settings
 from sortie.daemon.daemon_view import DaemonView
 from sortie.daemon.disk_space import DiskSpace, places_of
 from sortie.daemon.http_server import HttpServer
+from sortie.daemon.lease_metrics import lease_gauges
 from sortie.daemon.several.workflow_states import WorkflowStates
 from sortie.facts import Fact
 from sortie.resources.descriptors import open_files_limit
 from sortie.telemetry import Publish
 from sortie.telemetry.metrics import expose
+from sortie.telemetry.metrics.leases import LeaseCollector
 from sortie.telemetry.metrics.several import several_registry
 from sortie.web.access import Access
 from sortie.web.event_stream import StreamRoom
@@ -71,7 +74,13 @@ class SeveralHttpServer:
         await serve(self._dispatcher, listener, self._publish)
 
     def _registries(self) -> dict[str, CollectorRegistry]:
-        return {name: server.registry for name, (server, _) in self._served.items()}
+        """Return the metrics of each workflow; one that stands by has those of its lease."""
+        found = {name: server.registry for name, (server, _) in self._served.items()}
+        for name, candidacy in self._states.candidacies().items():
+            if name not in found:
+                registry = found[name] = CollectorRegistry()
+                registry.register(LeaseCollector(partial(lease_gauges, candidacy)))
+        return found
 
     def state(self) -> SeveralStateView:
         """See SeveralSource."""

@@ -59,6 +59,7 @@ class WorkflowSupervisor:
         self.status: Literal["starting", "standby", "working", "broken", "ended"] = "starting"
         self.errors: tuple[str, ...] = ()
         self.member: MemberProcess | None = None
+        self.candidacy: Candidacy | None = None
         self.settled = trio.Event()
         self._process_name = process_name
         self._others = others
@@ -117,6 +118,7 @@ class WorkflowSupervisor:
 
         with expected_failures():
             async with candidate(workflow.settings, parts.leaderships) as candidacy:
+                self.candidacy = candidacy
                 if not await self._led(candidacy, parts):
                     return
                 async with (

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence, Set
 
+from sortie.daemon.candidacy import Candidacy
 from sortie.daemon.daemon_view import DaemonView
+from sortie.daemon.lease_views import daemon_views, lease_view
 from sortie.daemon.service_manager import ServiceStanding
 from sortie.daemon.several.shared_slots import SharedSlots
 from sortie.daemon.several.supervisor import WorkflowSupervisor
@@ -35,6 +37,10 @@ class WorkflowStates:
             if each.member is not None and each.member.view is not None
         }
 
+    def candidacies(self) -> dict[str, Candidacy]:
+        """Return how those stand that have a lease, or want one."""
+        return {each.name: each.candidacy for each in self._supervisors if each.candidacy}
+
     def secrets(self) -> Set[str]:
         """Return the secrets of all."""
         return frozenset().union(*self._known.values())
@@ -46,10 +52,12 @@ class WorkflowStates:
             slots=self._slots.total,
             used=self._slots.used,
             workflows=tuple(map(self._state, self._supervisors)),
+            daemons=daemon_views(self.candidacies().values()),
         )
 
     def _state(self, supervisor: WorkflowSupervisor) -> WorkflowStateView:
         name, view = supervisor.name, self.views().get(supervisor.name)
+        lease = None if supervisor.candidacy is None else lease_view(supervisor.candidacy)
         path, url = os.path.abspath(supervisor.options.workflow), f"/workflows/{supervisor.name}/"
         if view is None:
             status: WorkflowStatus = (
@@ -62,6 +70,7 @@ class WorkflowStates:
                 status=status,
                 ready=False,
                 errors=supervisor.errors if status == "broken" else (),
+                lease=lease,
             )
         state, health = view.overview(0), view.health()
         share = view.orchestrator.settings.share
@@ -77,6 +86,7 @@ class WorkflowStates:
             slots=state.slots,
             guaranteed=share.guaranteed,
             weight=share.weight,
+            lease=lease,
         )
 
     def health(self) -> Health:

@@ -158,6 +158,7 @@ def board(state: StateView, health: Health, activity: ActivityView) -> tuple[Par
         Piece("charts", "charts", charts(activity.buckets)),
         Piece("capacity", "capacity", _capacity(state)),
         Piece("tracker", "tracker", _tracker(state.tracker)),
+        Piece("daemons", "daemons", (state.lease, state.daemons)),
     )
 
 

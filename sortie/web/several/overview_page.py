@@ -114,6 +114,7 @@ class OverviewPage:
             "workflows-rows",
             tuple(Piece(f"workflow-{one.name}", "workflow", one) for one in state.workflows),
         )
+        yield Piece("daemons", "daemons", (None, state.daemons))
         states = {
             one.name: one.daemon.overview(ROWS)
             for one in self._source.working()

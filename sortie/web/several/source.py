@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from sortie.web.dashboard.painter import Painter
 from sortie.web.health import Health
+from sortie.web.leases import KnownDaemonView, LeaseView
 from sortie.web.source import DaemonSource
 from sortie.web.state import Counts, SlotsView
 from sortie.web.times import Time
@@ -24,7 +25,8 @@ class WorkflowStateView:
 
     ``errors`` say why it is broken, or what is wrong with its file while older settings are in
     force, and ``reasons`` why it is not ready. ``counts`` and ``slots`` are null while it does not
-    work. ``guaranteed`` and ``weight`` are its share of the common slots.
+    work. ``guaranteed`` and ``weight`` are its share of the common slots. ``lease`` says which
+    daemon leads it, null where its database is a file.
     """
 
     name: str
@@ -38,16 +40,19 @@ class WorkflowStateView:
     slots: SlotsView | None = None
     guaranteed: int = 0
     weight: int = 1
+    lease: LeaseView | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeveralStateView:
-    """All workflows of a process; ``used`` of its ``slots`` are taken by their runs."""
+    """All workflows of a process; ``used`` of its ``slots`` are taken by their runs. ``daemons``
+    are those of their databases, empty where these are files."""
 
     generated_at: Time
     slots: int
     used: int
     workflows: tuple[WorkflowStateView, ...]
+    daemons: tuple[KnownDaemonView, ...] = ()
 
 
 class ServedWorkflow(Struct, frozen=True):

@@ -22,6 +22,7 @@ from sortie.web.dashboard.routes import Dashboard
 from sortie.web.event_stream import LiveEvents, StreamRoom
 from sortie.web.health import Health
 from sortie.web.issue import ExplanationView, IssueView
+from sortie.web.leases import LeadershipView
 from sortie.web.listener import ListenAddress, listen
 from sortie.web.runs import RunView
 from sortie.web.server import serve
@@ -71,6 +72,7 @@ class World:
     undiffed: set[str] = field(default_factory=set)
     looks: int = 0
     secrets: Set[str] = frozenset({SECRET})
+    leaders: Sequence[LeadershipView] = ()
 
     def begin_anew(self) -> None:
         """Make up everything as it was at first."""
