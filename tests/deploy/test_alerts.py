@@ -66,6 +66,12 @@ IDLE = (
     | stands("sortie_turns_total", 0, agent="kiro", outcome="completed", error_kind="")
     | stands("sortie_retries_total", 0, trigger="error")
     | stands("sortie_worker_exits_total", 0, exit_type="succeeded")
+    | stands("sortie_lease_held", 1)
+    | stands("sortie_lease_candidates", 2)
+    | stands("sortie_lease_failed_renewals_total", 0)
+    | stands("sortie_lease_takeovers_total", 9, reason="expired")
+    | stands("sortie_lease_takeovers_total", 3, reason="moved")
+    | {'sortie_lease_held{job="sortie",instance="b:1"}': f"0x{FOREVER}"}
 )
 """A daemon that is well and has nothing to do."""
 
@@ -111,6 +117,18 @@ TROUBLES = {
     "SortieHostDown": Trouble(
         series=IDLE | stands("sortie_ssh_host_up", 0, host="h"), quiet=14, fires=16
     ),
+    "SortieNoLeader": Trouble(series=IDLE | stands("sortie_lease_held", 0), quiet=0, fires=2),
+    "SortieLeadersChange": Trouble(
+        series=IDLE | grows("sortie_lease_takeovers_total", 0.5, reason="expired"),
+        quiet=5,
+        fires=30,
+    ),
+    "SortieLeaseNotRenewed": Trouble(
+        series=IDLE | grows("sortie_lease_failed_renewals_total", 1), quiet=4, fires=10
+    ),
+    "SortieLastDaemon": Trouble(
+        series=IDLE | {f"sortie_lease_candidates{{{WHO}}}": f"2x9 1x{FOREVER}"}, quiet=20, fires=30
+    ),
     "SortieIssuesHeld": Trouble(series=IDLE | stands("sortie_issues_held", 2), quiet=59, fires=61),
     "SortieDiskFilling": Trouble(
         series=IDLE | stands("sortie_disk_free_bytes", 4e9, place="database"), quiet=9, fires=11
@@ -136,6 +154,7 @@ TROUBLES = {
 QUIET = {
     "nothing to do": IDLE,
     "much to do": BUSY,
+    "one daemon from the first": IDLE | stands("sortie_lease_candidates", 1),
     "stuck for a reason": STUCK | stands("sortie_daily_budget_spent", 1),
 }
 MEANT = {"stuck for a reason": {"SortieBudgetSpent"}}
