@@ -23,10 +23,7 @@ def bring_up_to_date(connection: PostgresConnection) -> None:
         connection.execute(f"SELECT pg_advisory_xact_lock({_DDL_LOCK})")
         version = _version(connection)
         if version > len(scripts):
-            raise StoreError(
-                f"cannot use the schema {schema}, which daemons share: it is of a newer version of"
-                " Sortie; install that one"
-            )
+            raise _newer(connection)
         if not _has_schema(connection):
             name = schema.replace('"', '""')
             connection.execute(f'CREATE SCHEMA "{name}"')
@@ -36,6 +33,24 @@ def bring_up_to_date(connection: PostgresConnection) -> None:
         for script in scripts[version:]:
             connection.execute(script)
         connection.execute(f"UPDATE shared_state SET version = {len(scripts)}; COMMIT")
+
+
+def is_up_to_date(connection: PostgresConnection) -> bool:
+    """Tell whether the schema is there as this version makes it, without changing it.
+
+    Raises StoreError for one of a newer version, and psycopg.Error.
+    """
+    version, newest = _version(connection), len(shared_scripts())
+    if version > newest:
+        raise _newer(connection)
+    return version == newest
+
+
+def _newer(connection: PostgresConnection) -> StoreError:
+    return StoreError(
+        f"cannot use the schema {connection.address.schema}, which daemons share: it is of a newer"
+        " version of Sortie; install that one"
+    )
 
 
 def shared_scripts() -> tuple[str, ...]:

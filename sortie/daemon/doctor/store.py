@@ -1,4 +1,4 @@
-"""The checks of the PostgreSQL server that has the rows: version, rights, clock, latency."""
+"""The checks of the PostgreSQL server that has the rows: version, rights, clock, leases."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from sortie.config.settings import Settings
 from sortie.model.checks import Check, CheckResult, failed, passed, warned
+from sortie.model.numbers import counted
 from sortie.resources import run_in_thread
 from sortie.store.opening import postgres_module
 
@@ -30,11 +31,15 @@ def store_checks(settings: Settings) -> Sequence[Check]:
     async def clock() -> CheckResult:
         return await run_in_thread(clock_result, settings)
 
+    async def leases() -> CheckResult:
+        return await run_in_thread(leases_result, settings)
+
     remedy = "mend what it says; see docs/postgresql.md"
     return (
         Check(name="server", ask=server, remedy=remedy),
         Check(name="rights", ask=rights, needs=("server",), remedy=remedy),
         Check(name="clock", ask=clock, needs=("server",), remedy=remedy),
+        Check(name="leases", ask=leases, needs=("server",), remedy=remedy),
     )
 
 
@@ -88,6 +93,43 @@ def clock_result(settings: Settings) -> CheckResult:
             "have both keep the time by NTP",
         )
     return passed(f"the server's clock differs by {abs(about.clock_ahead):.1f} s")
+
+
+def leases_result(settings: Settings) -> CheckResult:
+    """Tell whether the daemon can lead the workflow, and which one leads it now."""
+    address = postgres_module().address_of(settings.store)
+    from sortie.store.postgres_about_leases import about_leases
+
+    begun = time.monotonic()
+    found = about_leases(address)
+    took = time.monotonic() - begun
+    schema, login = found.schema, found.login
+    if found.has_schema and not found.may_use:
+        return failed(
+            f"the user {login} may not use the schema {schema}, which daemons share",
+            f"ALTER SCHEMA ... OWNER TO {login}, with its tables and its sequence",
+        )
+    if not found.has_schema and not found.may_create:
+        return failed(
+            f"there is no schema {schema}, which daemons share, and the user {login} may not make"
+            " one",
+            f"CREATE SCHEMA ... AUTHORIZATION {login}",
+        )
+    if found.fleet is None:
+        return passed(f"the user {login} may make the schema {schema}, as the start will")
+    standing, alive = found.standing, [one for one in found.fleet.daemons if one.is_alive]
+    leader = None if standing is None or standing.left <= 0 else standing.name
+    said = (
+        f"{leader or 'no daemon'} leads the workflow, {counted(len(alive), 'daemon')} of the"
+        f" database {'lives' if len(alive) == 1 else 'live'}"
+    )
+    if took > settings.store.lease / 30:
+        return warned(
+            f"{said}; the server took {took:.1f} s for some questions, and a lease has to be"
+            f" renewed every {settings.store.lease / 3:.0f} s",
+            "use a server that is nearer, or raise store.lease_ms",
+        )
+    return passed(said)
 
 
 def _about(settings: Settings) -> AboutServer:
