@@ -7,6 +7,7 @@ with it all that it had started.
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -47,12 +48,12 @@ class Leaderships:
         assert settings.store.url is not None
         key = (settings.store.url.get_secret_value(), address.schema)
         if key not in self._keepers:
-            from sortie.daemon.lease_keeper import LeaseKeeper, daemon_name
+            from sortie.daemon.lease_keeper import LeaseKeeper
 
             self._keepers[key] = keeper = LeaseKeeper(
                 address,
                 self.daemon,
-                daemon_name(),
+                f"{os.uname().nodename}:{os.getpid()}",
                 __version__,
                 settings.store.weight,
                 self.watchdog,

@@ -9,7 +9,6 @@ Rule 3: the watchdog knows of a deadline before the daemon acts by it.
 from __future__ import annotations
 
 import math
-import os
 import select
 import socket
 import threading
@@ -298,8 +297,3 @@ class LeaseKeeper:
         lease = Lease(candidacy.workflow, token, self.name, valid_until, refuse)
         candidacy.acquired(lease, sent, standing)
         self._is_fleet_stale = True
-
-
-def daemon_name() -> str:
-    """Return what this process is called, HOST:PID."""
-    return f"{os.uname().nodename}:{os.getpid()}"

@@ -8,9 +8,10 @@ from typing import Literal
 
 from msgspec import Struct
 
-EndedBy = Literal["released", "moved", "drained", "expired"]
+EndedBy = Literal["released", "moved", "drained", "unfit", "expired"]
 """Why a daemon leads a workflow no more: it ended, it handed the workflow over to the daemon that
-should lead it, or because it is drained; or its lease ran out."""
+should lead it, or because it is drained; runs on its machine could not work; or its lease ran
+out."""
 
 
 class LeaseStanding(Struct, frozen=True, kw_only=True):

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from sortie.model.times import rfc3339
+from sortie.store.leases import EndedBy
 from sortie.web.times import Time
 
 
@@ -24,7 +25,7 @@ class LeadershipView:
     daemon: str
     since: Time
     until: Time | None
-    ended_by: Literal["released", "moved", "drained", "expired"] | None
+    ended_by: EndedBy | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

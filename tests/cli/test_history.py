@@ -86,6 +86,14 @@ def three_runs(here: Path) -> None:
     )
 
 
+def test_a_file_has_no_history_of_leaders(cli: Cli) -> None:
+    """One daemon alone leads it; and what chooses runs does not choose leaders."""
+    without, wrong = cli("history", "--leaders"), cli("history", "--leaders", "--issue", "A-1")
+
+    assert (without.code, wrong.code) == (1, 2)
+    assert "no store.url" in without.err
+
+
 @pytest.mark.usefixtures("three_runs")
 def test_people_see_a_line_for_each_run(cli: Cli) -> None:
     """Runs stand newest first, unknown is blank, and an error follows below its run."""

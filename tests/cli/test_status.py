@@ -18,9 +18,11 @@ from sortie.cli.arguments import Source
 from sortie.cli.discovery import DaemonPlace
 from sortie.cli.output import Format
 from sortie.cli.status import INTERVAL, fitting, follow, follow_several, pausing
+from sortie.web.state import to_json
 from tests.cli.conftest import Cli
 from tests.cli.fake_daemon import READY, STATE, FakeDaemon, announce
 from tests.cli.world import Ran
+from tests.web.leases import GONE, HERE, LEASE
 
 RUNNING = {
     "issue_id": "1",
@@ -550,6 +552,22 @@ def test_a_change_of_size_ends_the_pause() -> None:
 
     assert during != before[0]
     assert (signal.getsignal(signal.SIGWINCH), signal.set_wakeup_fd(-1)) == before
+
+
+def test_the_leader_and_the_other_daemons_are_shown(cli: Cli, daemon: FakeDaemon) -> None:
+    """Who leads, why it is handed over, and which daemon is gone."""
+    lease = json.loads(to_json(LEASE))
+    others = [json.loads(to_json(one)) for one in (HERE, GONE)]
+    daemon.show(STATE | {"lease": lease, "daemons": others})
+
+    lines = cli("status").out.splitlines()
+
+    at = next(number for number, line in enumerate(lines) if line.startswith("leader"))
+    assert lines[at : at + 2] == [
+        "leader    east:71 (this daemon), token 7, since 2026-01-01T12:00:00Z; to be handed over"
+        " once its runs have ended, as it is drained",
+        "          west:<9> was last heard of at 2026-01-01T12:00:00Z",
+    ]
 
 
 def test_workspaces_that_are_kept_are_shown(cli: Cli, daemon: FakeDaemon) -> None:

@@ -15,6 +15,7 @@ from sortie.web.access import Access
 from sortie.web.app import create_app
 from sortie.web.runs import run_document
 from tests.web.conftest import ISSUE, RUN, World, ask_raw
+from tests.web.leases import LEADS, LED
 
 URL = "http://localhost:7678"
 HOLDER = {"authorization": "Bearer right"}
@@ -179,6 +180,22 @@ async def test_a_page_that_cannot_be_is_refused(client: httpx.AsyncClient, query
     answer = await client.get(f"/api/v1/history?{query}")
 
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, "bad_request")
+
+
+async def test_leaders_are_paged_by_their_tokens(client: httpx.AsyncClient, world: World) -> None:
+    """A page names the next one while there may be one; what is no token is refused."""
+    world.leaders = (LEADS, LED)
+
+    first = await client.get("/api/v1/leaderships?limit=1")
+    rest = await client.get("/api/v1/leaderships?limit=2&before=7")
+    refused = await client.get("/api/v1/leaderships?before=x")
+
+    (led,) = first.json()["leaderships"]
+    assert (led["token"], led["leader"], led["until"]) == (7, "east:71", None)
+    assert first.headers["link"] == '</api/v1/leaderships?limit=1&before=7>; rel="next"'
+    assert [one["ended_by"] for one in rest.json()["leaderships"]] == ["expired"]
+    assert "link" not in rest.headers
+    assert refused.status_code == 400
 
 
 async def test_a_run_that_is_not_recorded_is_404(client: httpx.AsyncClient) -> None:

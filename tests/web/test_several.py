@@ -27,6 +27,7 @@ from sortie.web.several.source import (
 )
 from tests.web.conftest import NOON, World
 from tests.web.fixed_daemon import FixedDaemon
+from tests.web.leases import GONE, HERE
 
 TOKEN = "a-token-of-the-process"
 
@@ -73,7 +74,9 @@ class Process:
             counts=None,
             slots=None,
         )
-        return SeveralStateView(generated_at=NOON, slots=5, used=2, workflows=(*working, broken))
+        return SeveralStateView(
+            generated_at=NOON, slots=5, used=2, workflows=(*working, broken), daemons=(HERE, GONE)
+        )
 
     def working(self) -> Sequence[ServedWorkflow]:
         return self.served
@@ -129,6 +132,8 @@ async def test_the_root_tells_of_all() -> None:
     assert '<small class="workflow">api</small>' not in one.text
     assert all(not key.startswith("@api/") for key in pieces["set"])
     assert any(key.startswith("@docs/") for key in pieces["set"])
+    assert [one["name"] for one in state["daemons"]] == ["east:71", "west:<9>"]
+    assert "west:&lt;9&gt;" in page.text
     assert "/api/v1/state" in document["paths"]
     assert "WorkflowStateView" in document["components"]["schemas"]
 

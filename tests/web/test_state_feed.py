@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import fields, replace
+from datetime import timedelta
 from typing import Any
 
 from hypothesis import given
@@ -14,6 +15,7 @@ from sortie.web.state import Counts, StateView, to_json
 from sortie.web.state_feed import BY_ISSUE, StateFeed
 from tests.web.conftest import NOON, STATE
 from tests.web.dashboard.watched import watched
+from tests.web.leases import HERE, LEASE
 
 (RUNNING,), (WAITING,), (HELD,) = STATE.running, STATE.waiting, STATE.held
 WATCHED = watched(NOON)[0]
@@ -85,6 +87,22 @@ def test_what_stays_is_not_told() -> None:
         },
         "removed": {},
     }
+
+
+def test_time_that_passes_is_no_change_of_a_lease() -> None:
+    """A renewal every few seconds wakes no follower; another leader does."""
+    states = [replace(STATE, lease=LEASE, daemons=(HERE,))]
+    renewed = replace(LEASE, seconds_left=15.0, seconds_since_renewal=0.0)
+    states.append(
+        replace(STATE, lease=renewed, daemons=(replace(HERE, heard_at=NOON + timedelta(5)),))
+    )
+    states.append(replace(STATE, lease=replace(renewed, leader="west:9"), daemons=(HERE,)))
+    feed = StateFeed(iter(states).__next__)
+
+    told = [feed.changes() for _ in states]
+
+    assert [len(messages) for messages in told] == [0, 0, 1]
+    assert list(json.loads(told[2][0].data)["state"]) == ["generated_at", "lease"]
 
 
 def test_every_list_by_issue_is_known() -> None:

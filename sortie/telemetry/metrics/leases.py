@@ -9,7 +9,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-ENDINGS = ("released", "moved", "drained", "expired")
+ENDINGS = ("released", "moved", "drained", "unfit", "expired")
 """Why a daemon leads a workflow no more."""
 
 
