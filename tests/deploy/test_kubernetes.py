@@ -12,6 +12,9 @@ import yaml
 from sortie.config.kubernetes import KubernetesSettings
 from sortie.daemon import stop_deadline
 from sortie.daemon.doctor.pods import CLAIM_RIGHTS, POD_RIGHTS, SANDBOX_RIGHTS
+from sortie.daemon.options import RunOptions
+from sortie.daemon.workflow_file import load_workflow
+from sortie.store.postgres_leases import DAEMON_SECONDS
 from sortie.transports.kubernetes.manifests import SANDBOX_API, pod
 from tests.docs.pages import ROOT, code_blocks, page
 
@@ -101,6 +104,61 @@ def test_the_objects_fit_each_other_and_the_image() -> None:
         assert container[probe]["exec"]["command"][1] == "/opt/sortie/probe.py"
 
 
+PAIR = FOLDER / "high-availability"
+
+
+@pytest.mark.parametrize("kind", sorted(manifests(PAIR)))
+def test_the_schemas_hold_for_two_daemons(kind: str) -> None:
+    """Each object is one that an old version and the newest one know, to the letter."""
+    validate = pytest.importorskip(
+        "kubernetes_validate", reason="needs kubernetes-validate, of the extra dev"
+    )
+
+    for version in (OLDEST, validate.latest_version()):
+        validate.validate(manifests(PAIR)[kind], version, strict=True)
+
+
+def test_one_of_two_daemons_is_always_there() -> None:
+    """They are on two nodes, of which one is drained at a time, and replaced one by one."""
+    every, one = manifests(PAIR), manifests()
+    spec = every["Deployment"]["spec"]
+    pod, before = spec["template"]["spec"], one["Deployment"]["spec"]["template"]["spec"]
+    labels = spec["template"]["metadata"]["labels"]
+    apart = pod["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][0]
+    budget = every["PodDisruptionBudget"]["spec"]
+
+    assert spec["replicas"] == 2
+    assert spec["strategy"]["rollingUpdate"] == {"maxSurge": 0, "maxUnavailable": 1}
+    assert spec["minReadySeconds"] > DAEMON_SECONDS
+    assert pod["terminationGracePeriodSeconds"] > stop_deadline.TOTAL
+    assert apart["topologyKey"] == "kubernetes.io/hostname"
+    assert apart["labelSelector"]["matchLabels"] == labels
+    assert (budget["minAvailable"], budget["selector"]["matchLabels"]) == (1, labels)
+    assert every["Service"]["spec"] == one["Service"]["spec"]
+    daemon, alone = pod["containers"][0], before["containers"][0]
+    for key in ("image", "args", "envFrom", "ports", "livenessProbe", "securityContext"):
+        assert daemon[key] == alone[key]
+    assert {volume["name"] for volume in pod["volumes"]} == {
+        mount["name"] for mount in daemon["volumeMounts"]
+    }
+    assert not [volume for volume in pod["volumes"] if "persistentVolumeClaim" in volume]
+    assert "url: $SORTIE_STORE_URL" in every["ConfigMap"]["data"]["WORKFLOW.md"]
+
+
+@pytest.mark.parametrize(
+    ("folder", "more"), [(FOLDER, {}), (PAIR, {"SORTIE_STORE_URL": "postgresql://db/d"})]
+)
+def test_the_workflow_in_the_manifests_is_valid(
+    folder: Path, more: dict[str, str], tmp_path: Path
+) -> None:
+    """As the daemon reads it, with the secrets in its environment."""
+    path = tmp_path / "WORKFLOW.md"
+    path.write_text(manifests(folder)["ConfigMap"]["data"]["WORKFLOW.md"])
+    environ = {"HOME": "/data", "GITHUB_TOKEN": "t" * 40, **more}
+
+    assert load_workflow(RunOptions(workflow=path, environ=environ)).warnings == ()
+
+
 AGENTS = FOLDER / "agents"
 
 
@@ -186,9 +244,9 @@ def test_pods_of_agents_fulfil_the_restricted_standard() -> None:
 
 def test_no_secret_stands_in_a_manifest() -> None:
     """They are named, and made by the line of the page."""
-    texts = [path.read_text(encoding="utf-8") for path in FOLDER.glob("*.yaml")]
+    texts = [path.read_text(encoding="utf-8") for path in FOLDER.rglob("*.yaml")]
     shell = "\n".join(code for language, code in code_blocks(page("deploy.md")) if language == "sh")
 
-    assert "Secret" not in manifests()
+    assert "Secret" not in manifests() | manifests(PAIR)
     assert not any(re.search(r"(?i)(token|key): *[A-Za-z0-9]{16}", text) for text in texts)
     assert "kubectl -n sortie create secret generic sortie" in shell

@@ -38,7 +38,9 @@ def kubectl(server: ApiServer, home: Path, *argv: str) -> str:
     return ran.stdout
 
 
-@pytest.mark.parametrize("files", ["sortie.yaml", "agents/", "agents/sandboxes/"])
+@pytest.mark.parametrize(
+    "files", ["sortie.yaml", "high-availability/", "agents/", "agents/sandboxes/"]
+)
 def test_kubectl_applies_them(api_server: ApiServer, tmp_path: Path, files: str) -> None:
     """All objects, without a warning, also where they are there already."""
     path = FOLDER / files
