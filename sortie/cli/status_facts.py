@@ -91,7 +91,7 @@ def _leaders(state: StateView) -> Iterator[StatusFact]:
         return
     yield "leader", lease.sentence, BAD if lease.leader is None or lease.error else ""
     for daemon in state.daemons:
-        if not daemon.is_this:
+        if daemon.name != lease.leader:
             yield "", daemon.sentence, "" if daemon.alive else BAD
 
 

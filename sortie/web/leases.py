@@ -37,12 +37,13 @@ class LeadershipsView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseView:
-    """Which daemon leads the workflow; ``is_here``: this one. ``workflow`` is its schema.
+    """Which daemon leads the workflow; ``is_here``: the one that answers. ``workflow`` is the name
+    of its schema.
 
     ``seconds_left`` is how long the lease lasts unless it is renewed, and
-    ``seconds_since_renewal`` is known of a lease of this daemon. ``handing_over`` says why another
-    daemon is to lead the workflow once its runs have ended, and ``error`` why the leases cannot be
-    read or renewed now. ``last`` are the newest leaderships.
+    ``seconds_since_renewal`` is known of a lease of the daemon that answers. ``handing_over`` says
+    why another daemon is to lead the workflow once its runs have ended, and ``error`` why the
+    leases cannot be read or renewed now. ``last`` are the newest leaderships.
     """
 
     workflow: str
@@ -59,11 +60,10 @@ class LeaseView:
     @property
     def sentence(self) -> str:
         """What it is, for people."""
-        here = " (this daemon)" if self.is_here else ""
         if self.leader is None:
             said = "no daemon leads the workflow"
         else:
-            said = f"{self.leader}{here}, token {self.token}"
+            said = f"{self.leader}, token {self.token}"
             said += "" if self.since is None else f", since {rfc3339(self.since, 'seconds')}"
         if self.handing_over is not None:
             said += f"; to be handed over once its runs have ended, as it is {self.handing_over}"

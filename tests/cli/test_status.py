@@ -564,7 +564,7 @@ def test_the_leader_and_the_other_daemons_are_shown(cli: Cli, daemon: FakeDaemon
 
     at = next(number for number, line in enumerate(lines) if line.startswith("leader"))
     assert lines[at : at + 2] == [
-        "leader    east:71 (this daemon), token 7, since 2026-01-01T12:00:00Z; to be handed over"
+        "leader    east:71, token 7, since 2026-01-01T12:00:00Z; to be handed over"
         " once its runs have ended, as it is drained",
         "          west:<9> was last heard of at 2026-01-01T12:00:00Z",
     ]
