@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NoReturn
 import trio
 
 from sortie.config.settings import LoggingSettings
+from sortie.daemon.common_pools import CommonPools
 from sortie.daemon.daemon import Daemon
 from sortie.daemon.database_life import ended_by_mark, open_database
 from sortie.daemon.guards import Guards, expected_failures
@@ -153,9 +154,11 @@ async def _lead(
     async def end_former(mark: int) -> bool:
         return await ended_by_mark(mark, settings, options.environ)
 
+    common = CommonPools(leaderships, None, process.sinks[0])
     async with (
         leading(candidacy, process.sinks[0], process.end_grace),
         open_database(settings, end_former) as database,
+        common.at_work(),
     ):
         mark = mark_of_database(database.id)
         # Only now: the holder of the lock ends marked processes that are not its own.
@@ -166,7 +169,13 @@ async def _lead(
             cgroup = None if groups is None else groups.directory
             leaderships.watchdog.find_runs_by(cgroup=cgroup, mark=isolation.mark)
         store, root_lock = database.store, database.root_lock
-        await Daemon(options, workflow, store, root_lock, process, candidacy).run()
+        pool = common.of(settings)
+        if pool is not None and candidacy is not None and candidacy.lease is not None:
+            process.share(pool, candidacy.lease)
+        try:
+            await Daemon(options, workflow, store, root_lock, process, candidacy).run()
+        finally:
+            process.leave(ended=candidacy is None or not candidacy.is_lost)
     return process.stopped() if candidacy is None or process.asked else BEGIN_ANEW
 
 

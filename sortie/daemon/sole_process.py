@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import trio
 
@@ -16,12 +17,16 @@ from sortie.daemon.shutdown import Shutdown
 from sortie.daemon.transports import RemoteHosts, TransportPool
 from sortie.facts import Fact
 from sortie.orchestrator import Orchestrator
+from sortie.resources.lease import Lease
 from sortie.scheduler.grants import SlotGrant
 from sortie.telemetry import Publish, facts
 from sortie.telemetry.live_runs import LiveRuns
 from sortie.telemetry.log import LogSink
 from sortie.telemetry.log import hide as hide_in_log
 from sortie.transports.local import IsolationInForce, LocalTransport
+
+if TYPE_CHECKING:
+    from sortie.daemon.common_limits import CommonLimits
 
 
 class SoleProcess:
@@ -41,6 +46,8 @@ class SoleProcess:
         self.shortages = published_shortages(self._publish)
         self._view: DaemonView | None = None
         self._shutdown: Shutdown | None = None
+        self._common: CommonLimits | None = None
+        self._lease: Lease | None = None
 
     @property
     def asked(self) -> bool:
@@ -51,6 +58,17 @@ class SoleProcess:
         """Give nothing that runs any more time to end by itself, as the lease is lost."""
         if self._shutdown is not None:
             self._shutdown.end_grace()
+
+    def share(self, common: CommonLimits, lease: Lease) -> None:
+        """Share slots with the workflows of other daemons: the workflow has a lease."""
+        self.grant = SlotGrant(common=True)
+        self._common, self._lease = common, lease
+        self.sinks = (*self.sinks, common)
+
+    def leave(self, *, ended: bool) -> None:
+        """Share slots no more; ``ended``: all runs of the workflow have ended."""
+        if self._common is not None and self._lease is not None:
+            self._common.leave(self._lease.workflow, ended=ended)
 
     def _publish(self, fact: Fact) -> None:
         for sink in self.sinks:
@@ -87,6 +105,8 @@ class SoleProcess:
     ) -> str | None:
         """See DaemonProcess."""
         self._view, self.reloader = view, reloader
+        if self._common is not None and self._lease is not None:
+            self._common.join(view.orchestrator, self._lease)
         return await self._http.start(services, settings, self.token, view)
 
     def work_until_idle(
@@ -100,6 +120,8 @@ class SoleProcess:
     def crashing(self) -> None:
         """See DaemonProcess. The watchdog ends a process that does not end by itself."""
         self._guards.watchdog.leave_within()
+        if self._common is not None and self._lease is not None:
+            self._common.freeze(self._lease.workflow)
 
     def finished(self, transports: TransportPool) -> None:
         """See DaemonProcess."""

@@ -1,4 +1,4 @@
-"""Facts about the workflows that share a process."""
+"""Facts about the workflows that share a process, or slots with those of other daemons."""
 
 from __future__ import annotations
 
@@ -21,3 +21,16 @@ class SlotsOvercommitted(Fact, frozen=True, kw_only=True):
 
     guaranteed: int
     slots: int
+
+
+@fact("slots.unknown", "warning")
+class CommonSlotsUnknown(Fact, frozen=True, kw_only=True):
+    """This daemon cannot tell the others of the database what it uses of the common slots, nor hear
+    what it may use. Once that has lasted for the length of a lease, it starts no run."""
+
+    error: str
+
+
+@fact("slots.known", "info")
+class CommonSlotsKnown(Fact, frozen=True):
+    """This daemon hears again what it may use of the common slots."""

@@ -6,13 +6,14 @@ the others (max-min fairness). What is lent comes back as runs end.
 Rule 3: a slot that cannot be divided goes to the scheduler that is owed most, so that none starves.
 Rule 4: a limit is lowered at once, and raised only by slots that no scheduler uses, holds or was
 told of.
+Rule 5: a scheduler that is alone has all slots, wanted or not.
 So the sum of all runs never exceeds the common limit, also while limits move.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 
 from msgspec import Struct, field
@@ -133,11 +134,14 @@ class _Pool(Struct):
 
 
 class Allocator:
-    """Remembers what each scheduler was told, and tells what each is to be told next."""
+    """Remembers what each scheduler was told, and tells what each is to be told next. ``told`` is
+    what another allocator has told and they may not have heard, ``number`` the last it gave."""
 
-    def __init__(self) -> None:
-        self._told: dict[str, list[SlotGrant]] = {}
-        self._number = 0
+    def __init__(
+        self, told: Mapping[str, Sequence[SlotGrant]] | None = None, number: int = 0
+    ) -> None:
+        self._told = {name: list(grants) for name, grants in (told or {}).items()}
+        self._number = number
         self._slots = _Pool()
         self._hosts: dict[str, _Pool] = {}
         self._at: float | None = None
@@ -145,6 +149,10 @@ class Allocator:
     def forget(self, name: str) -> None:
         """Forget a scheduler that is gone with all its runs; a next one of the name has nothing."""
         self._told.pop(name, None)
+
+    def told(self, name: str) -> tuple[SlotGrant, ...]:
+        """Return the grants by which a scheduler may act, the last of them at the end."""
+        return tuple(self._told.get(name, ()))
 
     def allocate(
         self, total: int, members: Mapping[str, SlotMember], now: float
@@ -173,6 +181,8 @@ class Allocator:
             for name, member in members.items()
         }
         wanted = self._slots.divide(total, claims, seconds)
+        if len(members) == 1:
+            wanted = {name: min(total, member.cap) for name, member in members.items()}
         slots = self._moved(total, wanted, members, lambda grant: grant.slots, lambda use: use.used)
         return {
             name: grant
@@ -206,7 +216,9 @@ class Allocator:
         named = [m.host_cap for m in there.values() if m.host_cap is not None]
         if not named:
             return dict.fromkeys(there, total)
-        limit = min(named)
+        # Runs may go on where their scheduler names the host no more.
+        strangers = sum(m.use.by_host.get(host, 0) for n, m in members.items() if n not in there)
+        limit = max(0, min(named) - strangers)
         claims = {
             name: SlotClaim(
                 weight=member.weight,
@@ -217,6 +229,8 @@ class Allocator:
             for name, member in there.items()
         }
         wanted = self._hosts.setdefault(host, _Pool()).divide(limit, claims, seconds)
+        if len(members) == 1:
+            wanted = {name: min(limit, member.cap) for name, member in there.items()}
         return self._moved(
             limit,
             wanted,

@@ -15,7 +15,7 @@ class View(Struct, frozen=True):
     """What the gates look at, at ``now`` in monotonic seconds. ``lacking`` are the rules of which
     an issue is held for want of the agent's program, where it cannot be launched now;
     ``rechecking`` the accounts with a usage limit for which an issue is being re-read.
-    ``grant`` limits the slots where several schedulers share a process."""
+    ``grant`` limits the slots where several schedulers share them."""
 
     state: SchedulerState
     load: Load
@@ -28,7 +28,7 @@ class View(Struct, frozen=True):
     def slots(self) -> int:
         """How many runs there may be at once."""
         most = self.state.policy.max_concurrent_agents
-        return most if self.grant is None else min(most, self.grant.slots)
+        return most if self.grant is None else min(most, self.grant.usable)
 
     def runs_of_others(self, host: str, account: str) -> int:
         """Return how many runs on a host are of other accounts."""

@@ -113,6 +113,8 @@ def _usage_limit(issue: Issue, view: View) -> str | None:
     chosen = view.load.total > view.state.claims.load.total
     if limit.backing_off or limit.probe is not None or account in view.rechecking or chosen:
         return limit.sentence
+    if view.grant is not None and account in view.grant.kept_accounts:
+        return limit.tried_elsewhere
     return None
 
 

@@ -44,7 +44,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     ``spent_today`` was used on ``day``, and ``day_spent`` says that its budget is used up.
     ``idle_polls`` counts good polls in a row that found nothing to do or to wait for.
     ``watched`` are the pull requests that are watched, the most urgent first.
-    ``grant`` is what this scheduler may have where several share a process.
+    ``grant`` is what this scheduler may have where several share slots.
     """
 
     now: float
@@ -103,7 +103,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     def slots(self) -> int:
         """How many runs there may be at once."""
         most = self.policy.max_concurrent_agents
-        return most if self.grant is None else min(most, self.grant.slots)
+        return most if self.grant is None else min(most, self.grant.usable)
 
     @property
     def free(self) -> int:

@@ -78,7 +78,12 @@ def _low(used: Used, issue: Issue | None = None) -> facts.BudgetRunsLow:
 def limit_met(state: SchedulerState, event: ev.UsageLimitMet, now: float) -> None:
     """Start no run of an account until its usage limit is over."""
     limit = state.limits.met(
-        event.account, event.message, now, resets_at=event.resets_at, seconds=event.seconds
+        event.account,
+        event.message,
+        now,
+        resets_at=event.resets_at,
+        seconds=event.seconds,
+        met_here=bool(event.run_id),
     )
     if limit is None:
         return

@@ -25,7 +25,7 @@ class UsageLimit(Struct, frozen=True, kw_only=True):
 
     ``resets_at`` is the time of day when it ends, None where that is unknown. When it is not
     ``backing_off`` any more, ``probe`` is the run that tries whether it is over; that is trusted at
-    ``trusted_at``.
+    ``trusted_at``. ``met_here``: a run of this workflow has met it since the daemon began.
     """
 
     account: str
@@ -37,6 +37,7 @@ class UsageLimit(Struct, frozen=True, kw_only=True):
     backing_off: bool = True
     probe: RunId | None = None
     trusted_at: float = math.inf
+    met_here: bool = False
 
     @property
     def agent(self) -> str:
@@ -52,6 +53,14 @@ class UsageLimit(Struct, frozen=True, kw_only=True):
         if self.resets_at is not None:
             end = "it ends at " + rfc3339(self.resets_at, "seconds")
         return f"the usage limit of {self.agent} is reached; {end}"
+
+    @property
+    def tried_elsewhere(self) -> str:
+        """Why no run is started while another workflow is to try whether the limit is over."""
+        return (
+            f"the usage limit of {self.agent} may be over, and a run of another workflow with the"
+            " account tries that first"
+        )
 
 
 def agent_of(account: str) -> str:
@@ -81,6 +90,7 @@ class UsageLimits:
         *,
         resets_at: datetime | None = None,
         seconds: float | None = None,
+        met_here: bool = True,
     ) -> UsageLimit | None:
         """Note a limit; return it where it is news.
 
@@ -102,6 +112,7 @@ class UsageLimits:
             until=now + delay,
             resets_at=resets_at,
             times=times,
+            met_here=met_here,
         )
         self._known[account] = limit
         return limit

@@ -222,6 +222,8 @@ FACTS: tuple[f.Fact, ...] = (
     f.AdapterCrashed(where="tracker", traceback="Traceback:\n  boom"),
     f.WorkflowBroken(error="the database is in use", seconds=10.0),
     f.SlotsOvercommitted(guaranteed=12, slots=10),
+    f.CommonSlotsUnknown(error="the server cannot be reached"),
+    f.CommonSlotsKnown(),
     f.ConnectionEnded(run_id=RUN, host="models.example", port=443, sent=1200, received=64000),
     f.ConnectionRefused(
         run_id=RUN, host="elsewhere.example", port=443, reason="not listed", connections=2

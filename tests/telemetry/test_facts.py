@@ -14,6 +14,8 @@ from tests.telemetry.samples import FACTS, KINDS
 DOCUMENTED = {word(row["event"]): row["level"] for row in table(page("log-events.md"), "event")}
 
 NOT_COUNTED = {
+    facts.CommonSlotsKnown,
+    facts.CommonSlotsUnknown,
     facts.SlotsOvercommitted,
     facts.WorkflowBroken,
     facts.AdapterCrashed,

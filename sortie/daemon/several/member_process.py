@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence, Set
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import trio
 from msgspec import Struct
 
 from sortie.config.settings import Settings
+from sortie.daemon.common_pools import CommonPools
 from sortie.daemon.daemon_view import DaemonView
 from sortie.daemon.guards import Guards
 from sortie.daemon.leadership import Leaderships
@@ -19,11 +20,15 @@ from sortie.daemon.transports import RemoteHosts, TransportPool
 from sortie.facts import Fact, WorkflowReloaded
 from sortie.orchestrator import Orchestrator
 from sortie.resources import Shortages
+from sortie.resources.lease import Lease
 from sortie.scheduler.grants import SlotGrant
 from sortie.telemetry import Publish
 from sortie.telemetry.live_runs import LiveRuns
 from sortie.telemetry.log import LogSink
 from sortie.transports.local import IsolationInForce, LocalTransport
+
+if TYPE_CHECKING:
+    from sortie.daemon.common_limits import CommonLimits
 
 
 class Mount(Protocol):
@@ -58,6 +63,7 @@ class SharedParts(Struct, kw_only=True):
     http: Mount
     hide: Callable[[str, Set[str]], object]
     leaderships: Leaderships
+    common: CommonPools
 
 
 class MemberProcess:
@@ -80,6 +86,8 @@ class MemberProcess:
         self._kept: list[Fact] = []
         self._count: Publish = self._kept.append
         self._ending: MemberEnding | None = None
+        self._common: CommonLimits | None = None
+        self._lease: Lease | None = None
         self.sinks: Sequence[Publish] = (
             LogSink(parts.level),
             self._counted,
@@ -95,6 +103,12 @@ class MemberProcess:
     def _counted(self, fact: Fact) -> None:
         """Count a fact, or keep it until the workflow is served."""
         self._count(fact)
+
+    def lead(self, settings: Settings, lease: Lease) -> None:
+        """Share slots with the workflows of other daemons once it works: it has a lease."""
+        self._lease, self._common = lease, self._parts.common.of(settings)
+        if self._common is not None:
+            self.sinks = (*self.sinks, self._common)
 
     def hide_in_log(self, secrets: frozenset[str]) -> None:
         """See DaemonProcess."""
@@ -126,7 +140,9 @@ class MemberProcess:
             count(fact)
         self._kept.clear()
         self._count = count
-        self._parts.slots.join(self.name, view.orchestrator)
+        self._parts.slots.join(self.name, view.orchestrator, divided=self._common is None)
+        if self._common is not None and self._lease is not None:
+            self._common.join(view.orchestrator, self._lease)
         self.serving.set()
         return url
 
@@ -141,15 +157,20 @@ class MemberProcess:
     def crashing(self) -> None:
         """See DaemonProcess."""
         self._parts.slots.freeze(self.name)
+        if self._common is not None and self._lease is not None:
+            self._common.freeze(self._lease.workflow)
 
     def finished(self, transports: TransportPool) -> None:
         """See DaemonProcess."""
         transports.close_until = self._parts.guards.deadline.closed_until
 
-    def release(self) -> None:
-        """Let go of all that is shared: the workflow and its runs have ended."""
+    def release(self, *, ended: bool = True) -> None:
+        """Let go of all that is shared: the workflow and its runs have ended. Not ``ended``: its
+        lease was lost, so that the next leader tells what is left of them."""
         self.view = self.reloader = self.live_runs = None
         self._parts.http.unmount(self.name)
         self._parts.slots.leave(self.name)
+        if self._common is not None and self._lease is not None:
+            self._common.leave(self._lease.workflow, ended=ended)
         if self._ending is not None:
             self._parts.shutdown.release(self._ending)

@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sortie.config.settings import Settings
+from sortie.daemon.common_pools import CommonPools
 from sortie.daemon.guards import Guards, published_shortages
 from sortie.daemon.leadership import Leaderships
 from sortie.daemon.options import RunOptions
@@ -138,6 +139,7 @@ class _Several:
         local, hosts = local_transport(environ, isolation), RemoteHosts()
         shutdown = SharedShutdown(local, self._publish, self._guards.deadline)
         slots = SharedSlots(self._options.max_agents, self._settings, self._publish)
+        leaderships = Leaderships()
         parts = SharedParts(
             token=self._token,
             level=self._first.logging.level,
@@ -151,7 +153,8 @@ class _Several:
             slots=slots,
             http=SharedHttp(self._publish),
             hide=self._hide,
-            leaderships=Leaderships(),
+            leaderships=leaderships,
+            common=CommonPools(leaderships, self._options.max_agents, self._publish),
         )
         parts.leaderships.watchdog.find_runs_by(
             cgroup=None if groups is None else groups.directory, mark=isolation.mark
@@ -178,6 +181,7 @@ class _Several:
             assert isinstance(parts.http, SharedHttp)
             await parts.http.start(services, self._first.server, self._token, states)
             services.start_soon(parts.slots.run)
+            services.start_soon(parts.common.run)
             services.start_soon(self._announce)
             if self._options.common.exit_when_idle:
                 services.start_soon(self._stop_when_idle, parts.shutdown, services)

@@ -1,7 +1,9 @@
 """Keeps the slots, and the usage limits of accounts, that the workflows of a process share.
 
 Rule 1: a workflow that is gone gives its slots back only when its runs have ended.
-Rule 2: a usage limit that one workflow meets or leaves behind is told to the others with the same
+Rule 2: the slots of workflows with a database that several daemons use are divided among all of
+these, and not here.
+Rule 3: a usage limit that one workflow meets or leaves behind is told to the others with the same
 account, before any slot is granted.
 """
 
@@ -50,6 +52,7 @@ class SharedSlots:
         self._most = most
         self._settings = settings
         self._members: dict[str, Orchestrator] = {}
+        self._divided: set[str] = set()
         self._frozen: dict[str, SlotUse] = {}
         self._allocator = Allocator()
         self._limits: dict[str, Mapping[str, UsageLimit | None]] = {}
@@ -67,9 +70,12 @@ class SharedSlots:
         """How many slots all workflows use."""
         return sum(self._use(name).used for name in self._members)
 
-    def join(self, name: str, orchestrator: Orchestrator) -> None:
-        """Give slots to a workflow from now on."""
+    def join(self, name: str, orchestrator: Orchestrator, *, divided: bool = True) -> None:
+        """Give slots to a workflow from now on; not ``divided``: the slots of its database are
+        divided among the daemons there, and only usage limits are told to it."""
         self._members[name] = orchestrator
+        if divided:
+            self._divided.add(name)
         self.look_soon()
 
     def freeze(self, name: str) -> None:
@@ -80,6 +86,7 @@ class SharedSlots:
     def leave(self, name: str) -> None:
         """Take back the slots of a workflow whose runs have ended."""
         self._members.pop(name, None)
+        self._divided.discard(name)
         self._frozen.pop(name, None)
         self._limits.pop(name, None)
         self._allocator.forget(name)
@@ -107,14 +114,14 @@ class SharedSlots:
         """Tell each workflow of usage limits, and of its slots where these have changed."""
         self._spread_limits()
         self._warn()
-        members = {name: self._member(name) for name in self._members}
+        members = {name: self._member(name) for name in self._members if name in self._divided}
         grants = self._allocator.allocate(self.total, members, trio.current_time())
         for name, grant in grants.items():
             self._members[name].tell(ev.SlotsGranted(grant))
 
     def _warn(self) -> None:
         """Tell where more is guaranteed than there is."""
-        guaranteed = sum(one.settings.share.guaranteed for one in self._members.values())
+        guaranteed = sum(self._members[name].settings.share.guaranteed for name in self._divided)
         over = guaranteed if guaranteed > self.total else 0
         if over and over != self._overcommitted:
             self._publish(facts.SlotsOvercommitted(guaranteed=guaranteed, slots=self.total))

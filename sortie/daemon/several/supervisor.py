@@ -126,11 +126,13 @@ class WorkflowSupervisor:
                     open_database(workflow.settings, end_former) as database,
                 ):
                     database.note_process(self._process_name)
+                    if candidacy is not None and candidacy.lease is not None:
+                        member.lead(workflow.settings, candidacy.lease)
                     try:
                         await self._work(workflow, database, member, candidacy)
                     finally:
                         self.member = None
-                        member.release()
+                        member.release(ended=candidacy is None or not candidacy.is_lost)
 
     async def _led(self, candidacy: Candidacy | None, parts: SharedParts) -> bool:
         """Wait until the workflow is led here; return False where the process ends before, or the
