@@ -159,6 +159,8 @@ def test_every_fact_has_its_line() -> None:
         ("error", "adapter.crashed"),
         ("error", "workflow.broken"),
         ("warning", "slots.overcommitted"),
+        ("warning", "slots.unknown"),
+        ("info", "slots.known"),
         ("debug", "network.connection"),
         ("info", "network.refused"),
         ("info", "lease.waiting"),
