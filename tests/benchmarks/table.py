@@ -6,6 +6,7 @@ from tests.benchmarks import (
     containers,
     idle,
     inner,
+    leases,
     living,
     output,
     pods,
@@ -293,5 +294,13 @@ ROWS = (
         unit="ms",
         baseline="a page written and synchronized",
         measure=inner.store,
+    ),
+    Row(
+        name="leases.statements",
+        what="20 daemons with 100 workflows share 50 slots: statements of the server a second",
+        unit="1/s",
+        bar=200,
+        baseline="nothing",
+        measure=leases.leases,
     ),
 )
