@@ -166,9 +166,9 @@ class CommonLimits:
         try:
             answer = await self._exchanged(order)
         except (StoreError, Shortage) as exc:
-            if self.error != str(exc):
-                self.error = str(exc)
-                self._publish(facts.CommonSlotsUnknown(error=self.error))
+            if self.error is None:
+                self._publish(facts.CommonSlotsUnknown(error=str(exc)))
+            self.error = str(exc)
             for member in self._members.values():
                 self._tell_grant(member, member.told.kept_accounts if member.told else frozenset())
             return
@@ -179,6 +179,8 @@ class CommonLimits:
         self._hear(asked, answer)
 
     async def _exchanged(self, order: Order) -> Answer:
+        """Exchange within some seconds. Raises StoreError and Shortage, in no group."""
+        error: StoreError | Shortage | None = None
         async with trio.open_nursery() as nursery:
 
             async def give_up_later() -> None:
@@ -186,8 +188,13 @@ class CommonLimits:
                 self._exchange.connection.give_up()
 
             nursery.start_soon(give_up_later)
-            answer = await run_in_thread(self._exchange.exchange, order, limiter=self._limiter)
+            try:
+                answer = await run_in_thread(self._exchange.exchange, order, limiter=self._limiter)
+            except (StoreError, Shortage) as exc:
+                error = exc
             nursery.cancel_scope.cancel()
+        if error is not None:
+            raise error
         return answer
 
     def _order(self, *, last: bool = False) -> tuple[Order, _Asked]:
