@@ -300,7 +300,7 @@ ROWS = (
         what="20 daemons with 100 workflows share 50 slots: statements of the server a second",
         unit="1/s",
         bar=200,
-        baseline="nothing",
+        baseline="none",
         measure=leases.leases,
     ),
 )
