@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -28,6 +28,8 @@ from sortie.telemetry import Publish, facts
 if TYPE_CHECKING:
     from sortie.daemon.candidacy import Candidacy
     from sortie.daemon.lease_keeper import LeaseKeeper
+    from sortie.daemon.relay import Relay
+    from sortie.store.postgres_address import PostgresAddress
 
 _GIVE_BACK = 3.0  # seconds in which the server is told that the lease is free
 _LOOK = 0.5  # seconds
@@ -41,12 +43,16 @@ class Leaderships:
         self.has_begun_anew = daemon is not None
         self.watchdog = LeaseWatchdog()
         self._keepers: dict[tuple[str, str], LeaseKeeper] = {}
+        self._relays: dict[tuple[str, str], Relay] = {}
+
+    @property
+    def keepers(self) -> Collection[LeaseKeeper]:
+        """What keeps the leases, one for each database."""
+        return self._keepers.values()
 
     def keeper_of(self, settings: Settings) -> LeaseKeeper:
         """Return what keeps the leases of the database that the settings name; it works already."""
-        address = postgres_module().address_of(settings.store).of_shared_schema()
-        assert settings.store.url is not None
-        key = (settings.store.url.get_secret_value(), address.schema)
+        address, key = _database_of(settings)
         if key not in self._keepers:
             from sortie.daemon.lease_keeper import LeaseKeeper
 
@@ -61,8 +67,21 @@ class Leaderships:
             keeper.start()
         return self._keepers[key]
 
+    def relay_of(self, settings: Settings) -> Relay:
+        """Return what brings requests to the leaders of workflows on the database that the settings
+        name; it works already."""
+        address, key = _database_of(settings)
+        if key not in self._relays:
+            from sortie.daemon.relay import Relay
+
+            self._relays[key] = relay = Relay(address, self.daemon)
+            relay.start()
+        return self._relays[key]
+
     async def aclose(self, *, coming_back: bool = False) -> None:
         """Leave the other daemons, unless this process begins anew, and end the watchdog."""
+        for relay in self._relays.values():
+            await run_in_thread(relay.close)
         for keeper in self._keepers.values():
             await run_in_thread(keeper.close, not coming_back)
         await run_in_thread(self.watchdog.close)
@@ -84,7 +103,7 @@ async def candidate(
     keeper.stand(candidacy)
     try:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(_watch_server, keeper)
+            nursery.start_soon(_watch_server, keeper, leaderships.relay_of(settings))
             nursery.start_soon(watch_fitness, candidacy, keeper, settings)
             yield candidacy
             nursery.cancel_scope.cancel()
@@ -146,7 +165,15 @@ async def leading(
         raise LeaseLost(f"this daemon leads the workflow no more: {candidacy.lost_for}")
 
 
-async def _watch_server(keeper: LeaseKeeper) -> None:
+def _database_of(settings: Settings) -> tuple[PostgresAddress, tuple[str, str]]:
+    """Return the address of the shared schema, and what stands for it among databases."""
+    address = postgres_module().address_of(settings.store).of_shared_schema()
+    assert settings.store.url is not None
+    return address, (settings.store.url.get_secret_value(), address.schema)
+
+
+async def _watch_server(keeper: LeaseKeeper, relay: Relay) -> None:
     while True:
         await trio.sleep(1.0)
         keeper.give_up_silent_server()
+        relay.give_up_silent_server()

@@ -13,7 +13,8 @@ from starlette.requests import Request
 BASE = "sortie.base"
 """The scope's key for the path below which a request was made; a sole workflow has none."""
 
-_ADDRESS = re.compile(r'\b(href|action|src|data-live|data-poll)="/(?!/)')
+_ATTRIBUTE = r"\b(href|action|src|data-live|data-poll)"
+_ADDRESS = re.compile(rf'{_ATTRIBUTE}="/(?!/)')
 
 
 def base_of(request: Request) -> str:
@@ -26,3 +27,12 @@ def based(html: str, base: str) -> str:
     """Return HTML whose addresses are below a path; texts in it hold no quotes, as these are
     escaped."""
     return _ADDRESS.sub(rf'\1="{base}/', html) if base else html
+
+
+def rebased(body: bytes, former: str, base: str) -> bytes:
+    """Return a page, or JSON with HTML in it, whose addresses are below ``base`` instead of
+    ``former``."""
+    if former == base:
+        return body
+    address = re.compile(rf'{_ATTRIBUTE}=(\\?"){re.escape(former)}/(?!/)'.encode())
+    return address.sub(rf"\1=\2{base}/".encode(), body)

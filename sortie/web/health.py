@@ -15,10 +15,12 @@ class Health(Struct, frozen=True, kw_only=True):
 
     ``reasons`` say why it is not ready, ``details`` what is worth knowing in any case; anyone who
     can reach the port may read them. ``overdue`` is for how many seconds the orchestrator's next
-    round has been due, 0 while it waits for a time to come.
+    round has been due, 0 while it waits for a time to come. ``standby``: another daemon does the
+    work, and this one would take it over.
     """
 
     ready: bool
+    standby: bool = False
     reasons: tuple[str, ...] = ()
     details: tuple[str, ...] = ()
     overdue: float = 0.0
@@ -37,11 +39,12 @@ def liveness(health: Health) -> Probe:
 
 
 def readiness(health: Health) -> Probe:
-    """Judge whether the daemon does its work now; a stuck one does not."""
+    """Judge whether the daemon does its work now, or stands by; a stuck one does not."""
     alive = liveness(health)
     if alive[0] != 200:
         return alive
-    body: dict[str, object] = {"status": "ready" if health.ready else "not ready"}
+    word = "standby" if health.standby else "ready"
+    body: dict[str, object] = {"status": word if health.ready else "not ready"}
     if not health.ready:
         body["reasons"] = list(health.reasons)
     if health.details:

@@ -19,7 +19,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from sortie.facts import HttpAnswered
 from sortie.telemetry import Publish
-from sortie.web.access import Access, Refusal, RequestHead, caller_of, refusal
+from sortie.web.access import Access, Caller, Refusal, RequestHead, caller_of, refusal
 from sortie.web.operations import JSON
 from sortie.web.redaction import Secrets, without_secrets
 from sortie.web.responses import error_response, page_response
@@ -41,6 +41,9 @@ _HEADERS = {
 
 CALLER = "sortie.caller"
 """The scope's key for the sender of the request, a ``Caller``."""
+
+ADMITTED = "sortie.admitted"
+"""The scope's key for the sender, a ``Caller``, of a request that another daemon has let in."""
 
 _HOW_TO_SIGN_IN = (
     "This page needs a browser that is signed in. On the machine where Sortie runs,"
@@ -100,11 +103,12 @@ class AccessMiddleware:
             await send(message)
 
         head = _head(scope)
-        scope[CALLER] = caller_of(self._access, head)
+        admitted: Caller | None = scope.get(ADMITTED)
+        scope[CALLER] = admitted or caller_of(self._access, head)
         refused = (
             _other_version(scope)
             or ambiguous_length(scope["headers"])
-            or refusal(self._access, head)
+            or (None if admitted else refusal(self._access, head))
         )
         body_refused = await discard(receive)
         if (reason := refused or body_refused) is None:

@@ -17,6 +17,7 @@ _CODES = {
     409: "conflict",
     413: "too_large",
     500: "internal_error",
+    502: "bad_gateway",
     503: "unavailable",
     505: "http_version_not_supported",
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from msgspec import Struct
@@ -50,14 +50,10 @@ class StandingWords(Struct, frozen=True, kw_only=True):
     shown: str = "the state"
 
 
-def standing_operations(
-    health: Callable[[], Health],
-    metrics: MetricsPage,
-    state: Callable[[], Any],
-    view: type[Any],
-    words: StandingWords,
+def probe_operations(
+    health: Callable[[], Health], metrics: MetricsPage, words: StandingWords
 ) -> list[Operation]:
-    """Return the probes, the metrics, and the state, which is a ``view``."""
+    """Return the probes and the metrics."""
 
     async def livez(_request: Request) -> Response:
         return json_response(*liveness(health()))
@@ -68,9 +64,6 @@ def standing_operations(
     async def show_metrics(request: Request) -> Response:
         page = metrics(request.headers.get("accept", ""))
         return Response(page.body, headers={"content-type": page.content_type})
-
-    async def show_state(_request: Request) -> Response:
-        return Response(to_json(state()), media_type=JSON)
 
     return [
         Operation(
@@ -104,6 +97,27 @@ def standing_operations(
                 )
             },
         ),
+    ]
+
+
+def standing_operations(
+    health: Callable[[], Health],
+    metrics: MetricsPage,
+    state: Callable[[], Any],
+    view: type[Any],
+    words: StandingWords,
+    look: Callable[[], Awaitable[object]] | None = None,
+) -> list[Operation]:
+    """Return the probes, the metrics, and the state, which is a ``view``; ``look`` is awaited
+    before each look at it."""
+
+    async def show_state(_request: Request) -> Response:
+        if look is not None:
+            await look()
+        return Response(to_json(state()), media_type=JSON)
+
+    return [
+        *probe_operations(health, metrics, words),
         Operation(
             method="GET",
             path="/api/v1/state",

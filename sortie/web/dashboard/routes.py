@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 from msgspec import Struct
 from starlette.requests import Request
@@ -177,6 +177,8 @@ class Dashboard:
         operator = is_signed_in(request)
         last_id = self._broadcasters[operator].look_now()
         parts = self._feeds[operator].parts or ()
+        if request.query_params.get("as") == "pieces":
+            return self._pieces(request, parts)
         values = {
             "word": status_word(parts),
             "last_id": last_id,
@@ -185,13 +187,17 @@ class Dashboard:
         }
         return self._painter.answer(request, "board.html", parts, values)
 
+    def _pieces(self, request: Request, parts: Sequence[Part]) -> Response:
+        """Answer with all pieces of a page, for one that asks again and again."""
+        seen = (time.time(), is_signed_in(request))
+        pieces, orders = pieces_of(parts), orders_of(parts)
+        return Response(painted(self._painter.paint, pieces, orders, seen), media_type=JSON)
+
     async def _issue(self, request: Request) -> Response:
         run = request.query_params.get("run")
         page = await issue_page(self._daemon, identifier_in(request), run)
         if request.query_params.get("as") == "pieces":
-            seen = (time.time(), is_signed_in(request))
-            pieces, orders = pieces_of(page.parts), orders_of(page.parts)
-            return Response(painted(self._painter.paint, pieces, orders, seen), media_type=JSON)
+            return self._pieces(request, page.parts)
         query = "?as=pieces"
         if run is not None and page.run is not None:
             query += f"&run={quoted(run)}"
