@@ -29,6 +29,7 @@ from sortie.web.access import Access
 from sortie.web.app import Served, create_app
 from sortie.web.broadcaster import Broadcaster
 from sortie.web.dashboard.routes import Dashboard
+from sortie.web.drain_operations import DrainSource, NoLeases
 from sortie.web.event_stream import LiveEvents, StreamRoom
 from sortie.web.listener import HttpListener
 from sortie.web.server import connection_limit, serve
@@ -37,7 +38,7 @@ from sortie.web.state_feed import StateFeed
 
 class HttpServer:
     """Answers for a workflow, below the path ``base`` where several share a server, and then also
-    the ``room`` for streams."""
+    the ``room`` for streams. ``drains`` are the leases of the process, if it has some."""
 
     def __init__(
         self,
@@ -47,6 +48,7 @@ class HttpServer:
         publish: Publish,
         base: str = "",
         room: StreamRoom | None = None,
+        drains: DrainSource | None = None,
     ) -> None:
         registry = self.registry = CollectorRegistry()
         self._metrics: Publish = MetricsSink(registry)
@@ -67,6 +69,7 @@ class HttpServer:
             metrics=lambda accept: expose(registry, accept),
             live=self._live,
             dashboard=dashboard,
+            drains=drains or NoLeases(),
         )
         self._publish = publish
         self.app = create_app(served, access, publish)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import trio
@@ -20,6 +21,8 @@ from sortie.web.listener import HttpListener, ListenAddress, listen
 from sortie.web.sessions import BrowserSessions
 
 if TYPE_CHECKING:
+    from sortie.daemon.drain import ProcessDrain
+    from sortie.daemon.http_front import HttpFront
     from sortie.daemon.http_server import HttpServer
 
 FIRST_POLL = 1.0
@@ -70,16 +73,27 @@ class HttpService:
             self._polled.set()
 
     async def start(
-        self, services: trio.Nursery, settings: Settings, token: str, view: DaemonView
+        self,
+        services: trio.Nursery,
+        settings: Settings,
+        token: str,
+        view: DaemonView,
+        front: HttpFront | None = None,
     ) -> str | None:
-        """Take the port and return the address for commands on this machine; None: no server."""
+        """Take the port, unless a ``front`` has it, and return the address for commands on this
+        machine; None: no server."""
         server = settings.server
         if server.port == 0:
             self._count = lambda _fact: None
             self._kept.clear()
             return None
+        places = places_of(settings)
+        if front is not None:
+            front.drain.views = lambda: (view,)
+            services.start_soon(self._lead, front, view, places)
+            return front.url
         listener, access = await open_listener(server, token)
-        services.start_soon(self._serve, listener, access, view, places_of(settings))
+        services.start_soon(self._serve, listener, access, view, places)
         return listener.local_url
 
     async def _serve(
@@ -90,28 +104,46 @@ class HttpService:
         places: Mapping[str, str],
     ) -> None:
         try:
-            with trio.move_on_after(FIRST_POLL):
-                await self._polled.wait()
-            async with trio.open_nursery() as nursery:
-                disks = DiskSpace(nursery, places)
-                with trio.move_on_after(FIRST_LOOK):
-                    await disks.look()
-                server = await self._loaded(view, disks, access)
-                for fact in self._kept:
-                    server(fact)
-                self._kept.clear()
-                self._count = server  # nothing was awaited since the kept facts were counted
+            async with self._opened(view, access, places) as server:
                 await server.run(listener)
         finally:
             listener.close()
 
-    async def _loaded(self, view: DaemonView, disks: DiskSpace, access: Access) -> HttpServer:
+    async def _lead(self, front: HttpFront, view: DaemonView, places: Mapping[str, str]) -> None:
+        async with self._opened(view, front.access, places, front.drain) as server:
+            await front.lead(server, self._publish)
+
+    @asynccontextmanager
+    async def _opened(
+        self,
+        view: DaemonView,
+        access: Access,
+        places: Mapping[str, str],
+        drain: ProcessDrain | None = None,
+    ) -> AsyncIterator[HttpServer]:
+        """Give the server after the first poll."""
+        with trio.move_on_after(FIRST_POLL):
+            await self._polled.wait()
+        async with trio.open_nursery() as nursery:
+            disks = DiskSpace(nursery, places)
+            with trio.move_on_after(FIRST_LOOK):
+                await disks.look()
+            server = await self._loaded(view, disks, access, drain)
+            for fact in self._kept:
+                server(fact)
+            self._kept.clear()
+            self._count = server  # nothing was awaited since the kept facts were counted
+            yield server
+
+    async def _loaded(
+        self, view: DaemonView, disks: DiskSpace, access: Access, drain: ProcessDrain | None
+    ) -> HttpServer:
         """Load the server in a thread, and again until there are descriptors for its files."""
 
         def load() -> HttpServer:
             from sortie.daemon.http_server import HttpServer
 
-            return HttpServer(view, disks, access, self._publish)
+            return HttpServer(view, disks, access, self._publish, drains=drain)
 
         pause = FIRST_PAUSE
         while True:

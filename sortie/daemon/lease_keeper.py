@@ -13,7 +13,7 @@ import select
 import socket
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -122,9 +122,19 @@ class LeaseKeeper:
 
         self._do(withdraw)
 
+    @property
+    def candidacies(self) -> Sequence[Candidacy]:
+        """What this process stands for now."""
+        return tuple(self._candidacies.values())
+
     def drain(self, *, draining: bool) -> None:
-        """Hand all workflows over, or lead some again; raises what a connection raises, later."""
-        self._do(lambda: self._leases.drain(draining=draining))
+        """Hand all workflows over, or lead some again, once the server has taken it."""
+
+        def drain() -> None:
+            self._leases.drain(draining=draining)
+            self.draining = draining
+
+        self._do(drain)
 
     def give_up_silent_server(self) -> None:
         """Connect anew where the server has not answered for a while; called by other threads."""

@@ -16,6 +16,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
 import trio
+from msgspec import Struct
 
 from sortie.config.settings import LoggingSettings
 from sortie.daemon.common_pools import CommonPools
@@ -38,6 +39,7 @@ from sortie.resources.heap import share_heap
 from sortie.resources.lease import LeaseLost
 from sortie.resources.prctl import forbid_inspection
 from sortie.resources.watchdog import Watchdog
+from sortie.telemetry import Publish
 from sortie.telemetry.log import configure
 from sortie.telemetry.log.sink import LogSink
 from sortie.transports.local import (
@@ -50,6 +52,7 @@ from sortie.workflow.loader import Workflow
 
 if TYPE_CHECKING:
     from sortie.daemon.candidacy import Candidacy
+    from sortie.daemon.http_front import HttpFront
 
 
 BEGIN_ANEW = -1
@@ -126,10 +129,11 @@ async def _run_sole(options: RunOptions, workflow: Workflow, token: str, guards:
     try:
         with expected_failures():
             async with candidate(workflow.settings, leaderships) as candidacy:
-                if candidacy is not None and not await stood_by(candidacy, options.environ, log):
-                    code = EXIT_OK
+                life = _Life(options, workflow, token, guards, leaderships, candidacy)
+                if candidacy is None:
+                    code = await _lead(life)
                 else:
-                    code = await _lead(options, workflow, token, guards, leaderships, candidacy)
+                    code = await _stand_by(life, candidacy, log)
     except LeaseLost as exc:
         log(DaemonStopped(reason=str(exc)))
     finally:
@@ -140,16 +144,36 @@ async def _run_sole(options: RunOptions, workflow: Workflow, token: str, guards:
     return code
 
 
-async def _lead(
-    options: RunOptions,
-    workflow: Workflow,
-    token: str,
-    guards: Guards,
-    leaderships: Leaderships,
-    candidacy: Candidacy | None,
-) -> int:
+class _Life(Struct, frozen=True):
+    """A life of this process: what it was asked to do, and what it does that with."""
+
+    options: RunOptions
+    workflow: Workflow
+    token: str
+    guards: Guards
+    leaderships: Leaderships
+    candidacy: Candidacy | None
+
+
+async def _stand_by(life: _Life, candidacy: Candidacy, log: Publish) -> int:
+    """Answer for the leader of the workflow, and lead it once that is possible."""
+    from sortie.daemon.http_front import opened_front, standby_endpoint
+
+    options, settings = life.options, life.workflow.settings
+    known = known_secrets(settings, options.environ, life.token)
+    path = str(life.workflow.path)
+    async with opened_front(settings, life.token, candidacy, life.leaderships, known, log) as front:
+        url = None if front is None else front.url
+        async with standby_endpoint(settings, path, url, life.token, log):
+            if not await stood_by(candidacy, options.environ, log):
+                return EXIT_OK
+            return await _lead(life, front)
+
+
+async def _lead(life: _Life, front: HttpFront | None = None) -> int:
+    options, workflow, candidacy = life.options, life.workflow, life.candidacy
     settings = workflow.settings
-    process = SoleProcess(settings.logging.level, options.environ, token, guards)
+    process = SoleProcess(settings.logging.level, options.environ, life.token, life.guards, front)
 
     async def end_former(mark: int) -> bool:
         return await ended_by_mark(mark, settings, options.environ)
@@ -167,7 +191,7 @@ async def _lead(
         process.isolation = isolation
         if candidacy is not None:
             cgroup = None if groups is None else groups.directory
-            leaderships.watchdog.find_runs_by(cgroup=cgroup, mark=isolation.mark)
+            life.leaderships.watchdog.find_runs_by(cgroup=cgroup, mark=isolation.mark)
         store, root_lock = database.store, database.root_lock
         pool = common.of(settings)
         if pool is not None and candidacy is not None and candidacy.lease is not None:

@@ -184,9 +184,8 @@ class Relay:
         """Do all that is to be done now."""
         if self._connection.live() is not None and self._session != self._connection.session:
             self._begin_session()
-        for _ in self._connection.live().notifies(timeout=0):
-            pass  # each round looks at everything
-        self._is_told = False
+        self._read_messages()
+        self._is_told = False  # each round looks at everything
         self._send_answers()
         self._ask_questions()
         self._fetch_answers()
@@ -199,6 +198,12 @@ class Relay:
         self._connection.execute(f"LISTEN {REQUESTS}; LISTEN {ANSWERS}")
         self._relay.forget_the_old()
         self._session = self._connection.session
+
+    def _read_messages(self) -> None:
+        connection = self._connection.live().pgconn
+        connection.consume_input()
+        while connection.notifies() is not None:
+            pass
 
     def _note_message(self, _message: object) -> None:
         """Look again soon: a message may come with the answer to a statement."""

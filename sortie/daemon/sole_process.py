@@ -27,12 +27,21 @@ from sortie.transports.local import IsolationInForce, LocalTransport
 
 if TYPE_CHECKING:
     from sortie.daemon.common_limits import CommonLimits
+    from sortie.daemon.http_front import HttpFront
 
 
 class SoleProcess:
-    """See DaemonProcess. ``reloader`` is there once the workflow works."""
+    """See DaemonProcess. ``reloader`` is there once the workflow works; ``front`` has the port of a
+    process that has stood by."""
 
-    def __init__(self, level: str, environ: Mapping[str, str], token: str, guards: Guards) -> None:
+    def __init__(
+        self,
+        level: str,
+        environ: Mapping[str, str],
+        token: str,
+        guards: Guards,
+        front: HttpFront | None = None,
+    ) -> None:
         self.token = token
         self.local: LocalTransport | None = None
         self.hosts: RemoteHosts | None = None
@@ -40,6 +49,7 @@ class SoleProcess:
         self.isolation = IsolationInForce()
         self.reloader: Reloader | None = None
         self._guards = guards
+        self._front = front
         self._http = HttpService(self._publish)
         self._manager = ServiceManager.of(environ, self._publish)
         self.sinks: Sequence[Publish] = (LogSink(level), self._http, self._manager)
@@ -107,7 +117,7 @@ class SoleProcess:
         self._view, self.reloader = view, reloader
         if self._common is not None and self._lease is not None:
             self._common.join(view.orchestrator, self._lease)
-        return await self._http.start(services, settings, self.token, view)
+        return await self._http.start(services, settings, self.token, view, self._front)
 
     def work_until_idle(
         self, services: trio.Nursery, orchestrator: Orchestrator

@@ -17,6 +17,7 @@ from sortie.telemetry import Publish
 from sortie.web.access import Access
 from sortie.web.command_operations import command_operations
 from sortie.web.dashboard.routes import Dashboard
+from sortie.web.drain_operations import DrainSource, NoLeases, drain_operations
 from sortie.web.event_stream import LiveEvents
 from sortie.web.middleware import AccessMiddleware
 from sortie.web.openapi import document
@@ -38,6 +39,7 @@ class Served(Struct, frozen=True, kw_only=True):
     metrics: MetricsPage
     live: LiveEvents
     dashboard: Dashboard | None = None
+    drains: DrainSource = NoLeases()
 
 
 def create_app(served: Served, access: Access, publish: Publish) -> ASGIApp:
@@ -66,6 +68,7 @@ def operations_of(served: Served, access: Access) -> list[Operation]:
     fixed = [
         *view_operations(daemon, served.metrics, served.live),
         *command_operations(daemon),
+        *drain_operations(served.drains),
         *record_operations(daemon),
         *sign_in_operation(access.sessions),
     ]

@@ -39,6 +39,21 @@ class DrainSource(Protocol):
         ...
 
 
+class NoLeases:
+    """A process whose databases are files, which is led by nothing else."""
+
+    def standing(self) -> DrainView | str:
+        """See DrainSource."""
+        return (
+            "no other daemon can take the workflows of this process over, as their databases are"
+            " files: store.url is not set; stop the daemon instead"
+        )
+
+    async def drain(self, *, draining: bool) -> DrainView | str | None:  # noqa: ARG002
+        """See DrainSource."""
+        return self.standing()
+
+
 def drain_operations(source: DrainSource) -> list[Operation]:
     """Return the operations. They are those of the process that is asked, whatever it leads."""
 

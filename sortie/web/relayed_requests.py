@@ -14,6 +14,8 @@ from sortie.telemetry import Publish
 from sortie.web.access import Caller
 from sortie.web.base_path import BASE
 from sortie.web.middleware import ADMITTED
+from sortie.web.operations import JSON
+from sortie.web.redaction import json_bytes
 from sortie.web.responses import error_response
 
 LARGEST_ANSWER = 16 * 1024 * 1024
@@ -49,6 +51,12 @@ async def relayed_answer(
         if not answer.is_complete:
             return await _failure(500, "an internal error; the log of the leader has its details")
     return answer.whole(base)
+
+
+def refused(message: str) -> RelayedAnswer:
+    """Return the answer to a request that is not carried out now."""
+    body = json_bytes({"error": {"code": "unavailable", "message": message}})
+    return RelayedAnswer(status=503, headers={"content-type": JSON, "retry-after": "2"}, body=body)
 
 
 class _Answer:

@@ -12,6 +12,7 @@ from sortie.telemetry import Publish
 from sortie.web.access import Access
 from sortie.web.app import answer_of_error, answer_of_refusal, openapi_operation
 from sortie.web.dashboard.routes import static_routes
+from sortie.web.drain_operations import DrainSource, NoLeases, drain_operations
 from sortie.web.middleware import AccessMiddleware
 from sortie.web.operations import Operation
 from sortie.web.several.overview_page import OverviewPage
@@ -35,6 +36,7 @@ class ServedProcess(Struct, frozen=True):
 
     source: SeveralSource
     metrics: MetricsPage
+    drains: DrainSource = NoLeases()
 
 
 def create_root_app(served: ServedProcess, access: Access, publish: Publish) -> ASGIApp:
@@ -58,6 +60,7 @@ def root_operations(served: ServedProcess, access: Access) -> list[Operation]:
     source = served.source
     found = [
         *standing_operations(source.health, served.metrics, source.state, SeveralStateView, _WORDS),
+        *drain_operations(served.drains),
         *sign_in_operation(access.sessions),
     ]
     return [*found, openapi_operation(found)]
