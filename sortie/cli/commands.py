@@ -148,6 +148,12 @@ COMMANDS: Mapping[str, Sequence[str]] = {
         "sortie retry DEMO-1",
         "sortie retry DEMO-1 --format json",
     ),
+    "drain": (
+        "sortie.cli.drain",
+        "sortie drain",
+        "sortie drain --wait 3600 && sudo reboot",
+        "sortie drain --cancel",
+    ),
     "service": (
         "sortie.cli.service.command",
         "sortie service install",

@@ -9,7 +9,7 @@ import trio
 
 from sortie.daemon.daemon_view import DaemonView
 from sortie.daemon.leadership import Leaderships
-from sortie.web.drain_operations import DrainStatus, DrainView, NoLeases
+from sortie.web.drain import DrainStatus, DrainView, NoLeases
 
 if TYPE_CHECKING:
     from sortie.daemon.candidacy import Candidacy
@@ -24,21 +24,21 @@ class ProcessDrain:
     def __init__(
         self, leaderships: Leaderships, views: Callable[[], Iterable[DaemonView]] = tuple
     ) -> None:
-        self._leaderships = leaderships
+        self.leaderships = leaderships
         self.views = views
 
     @property
     def draining(self) -> bool:
         """Whether this process is to lead nothing."""
-        return any(keeper.draining for keeper in self._leaderships.keepers)
+        return any(keeper.draining for keeper in self.leaderships.keepers)
 
     def standing(self) -> DrainView | str:
         """See DrainSource."""
-        if not self._leaderships.keepers:
+        if not self.leaderships.keepers:
             return NoLeases().standing()
         led = self._led()
         return DrainView(
-            daemon=self._leaderships.daemon,
+            daemon=self.leaderships.daemon,
             status=self._status(leads=bool(led)),
             leads=tuple(sorted(each.workflow for each in led)),
             running=sum(_running(view) for view in self.views()),
@@ -53,14 +53,14 @@ class ProcessDrain:
     def _led(self) -> list[Candidacy]:
         return [
             each
-            for keeper in self._leaderships.keepers
+            for keeper in self.leaderships.keepers
             for each in keeper.candidacies
             if each.lease is not None and not each.is_lost
         ]
 
     async def drain(self, *, draining: bool) -> DrainView | str | None:
         """See DrainSource."""
-        keepers = self._leaderships.keepers
+        keepers = self.leaderships.keepers
         for keeper in keepers:
             keeper.drain(draining=draining)
         with trio.move_on_after(_LIMIT):

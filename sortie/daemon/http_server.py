@@ -29,7 +29,7 @@ from sortie.web.access import Access
 from sortie.web.app import Served, create_app
 from sortie.web.broadcaster import Broadcaster
 from sortie.web.dashboard.routes import Dashboard
-from sortie.web.drain_operations import DrainSource, NoLeases
+from sortie.web.drain import DrainSource, NoLeases
 from sortie.web.event_stream import LiveEvents, StreamRoom
 from sortie.web.listener import HttpListener
 from sortie.web.server import connection_limit, serve

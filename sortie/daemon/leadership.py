@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 _GIVE_BACK = 3.0  # seconds in which the server is told that the lease is free
 _LOOK = 0.5  # seconds
+_UNLED = 3.0  # seconds: a free lease that this process may have is acquired before
 
 
 class Leaderships:
@@ -130,6 +131,15 @@ async def stand_by(candidacy: Candidacy, publish: Publish) -> None:
     assert candidacy.lease is not None
     former = candidacy.taken_from
     publish(facts.LeaseAcquired(token=candidacy.lease.token, former=former))
+
+
+async def known_to_stand_by(candidacy: Candidacy) -> None:
+    """Return once another daemon is known to lead the workflow, or none while this one may not."""
+    began = trio.current_time()
+    while candidacy.leader is None:
+        if candidacy.is_known and trio.current_time() - began > _UNLED:
+            return
+        await trio.sleep(0.2)
 
 
 @asynccontextmanager

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from sortie.daemon.leadership import stand_by
+from sortie.daemon.leadership import known_to_stand_by, stand_by
 from sortie.daemon.service_manager import ServiceManager, ServiceStanding
 from sortie.facts import DaemonStopped
 from sortie.telemetry import Publish
@@ -39,9 +39,8 @@ async def stood_by(candidacy: Candidacy, environ: Mapping[str, str], publish: Pu
 
 
 async def _tell_manager(candidacy: Candidacy, manager: ServiceManager) -> None:
-    """Count as started once it is known that another daemon leads."""
-    while candidacy.leader is None:
-        await trio.sleep(0.2)
+    """Count as started once it is known that this process stands by."""
+    await known_to_stand_by(candidacy)
     manager.started()
 
 

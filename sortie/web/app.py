@@ -17,7 +17,8 @@ from sortie.telemetry import Publish
 from sortie.web.access import Access
 from sortie.web.command_operations import command_operations
 from sortie.web.dashboard.routes import Dashboard
-from sortie.web.drain_operations import DrainSource, NoLeases, drain_operations
+from sortie.web.drain import DrainSource, NoLeases
+from sortie.web.drain_operations import drain_operations
 from sortie.web.event_stream import LiveEvents
 from sortie.web.middleware import AccessMiddleware
 from sortie.web.openapi import document

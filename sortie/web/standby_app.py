@@ -33,7 +33,8 @@ from sortie.web.base_path import base_of, rebased
 from sortie.web.broadcaster import Broadcaster, Message, Pace
 from sortie.web.dashboard.painter import static_files
 from sortie.web.dashboard.routes import static_routes
-from sortie.web.drain_operations import DrainSource, drain_operations
+from sortie.web.drain import DrainSource
+from sortie.web.drain_operations import drain_operations
 from sortie.web.event_stream import EventStream, LiveEvents, StreamRoom
 from sortie.web.health import Health
 from sortie.web.middleware import CALLER, AccessMiddleware

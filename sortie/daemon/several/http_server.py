@@ -15,16 +15,20 @@ from starlette.types import ASGIApp
 from sortie.config.settings import Settings
 from sortie.daemon.daemon_view import DaemonView
 from sortie.daemon.disk_space import DiskSpace, places_of
+from sortie.daemon.drain import ProcessDrain
 from sortie.daemon.http_server import HttpServer
 from sortie.daemon.lease_metrics import lease_gauges
+from sortie.daemon.relayed_leader import RelayedLeader, answer_relayed
 from sortie.daemon.several.workflow_states import WorkflowStates
 from sortie.facts import Fact
 from sortie.resources.descriptors import open_files_limit
+from sortie.resources.lease import current_lease
 from sortie.telemetry import Publish
-from sortie.telemetry.metrics import expose
+from sortie.telemetry.metrics import MetricsSink, expose
 from sortie.telemetry.metrics.leases import LeaseCollector
 from sortie.telemetry.metrics.several import several_registry
 from sortie.web.access import Access
+from sortie.web.dashboard.painter import Painter
 from sortie.web.event_stream import StreamRoom
 from sortie.web.health import Health
 from sortie.web.listener import HttpListener
@@ -32,20 +36,25 @@ from sortie.web.server import connection_limit, serve
 from sortie.web.several.application import ServedProcess, create_root_app
 from sortie.web.several.dispatcher import WorkflowDispatcher, base_of_workflow
 from sortie.web.several.source import ServedWorkflow, SeveralStateView
+from sortie.web.standby_app import ServedStandby, StandbyServer
 
 
 class SeveralHttpServer:
     """Answers for all workflows, and for each that works; see SeveralSource."""
 
-    def __init__(self, states: WorkflowStates, access: Access, publish: Publish) -> None:
+    def __init__(
+        self, states: WorkflowStates, access: Access, publish: Publish, drain: ProcessDrain
+    ) -> None:
         self._states = states
+        self._drain = drain
         self._access = access
         self._publish = publish
         self._apps: dict[str, ASGIApp] = {}
         self._served: dict[str, tuple[HttpServer, DaemonView]] = {}
+        self._standbys: dict[str, tuple[StandbyServer, Painter]] = {}
         self._room = StreamRoom(connection_limit(open_files_limit()))
         registry = several_registry(self._registries)
-        served = ServedProcess(self, lambda accept: expose(registry, accept))
+        served = ServedProcess(self, lambda accept: expose(registry, accept), drain)
         root = create_root_app(served, access, publish)
         self._dispatcher = WorkflowDispatcher(root, self._apps)
 
@@ -59,15 +68,41 @@ class SeveralHttpServer:
             server(fact)
 
         disks = DiskSpace(services, places_of(settings))
-        server = HttpServer(view, disks, self._access, publish, base_of_workflow(name), self._room)
+        base = base_of_workflow(name)
+        server = HttpServer(view, disks, self._access, publish, base, self._room, self._drain)
         services.start_soon(server.follow)
+        if (lease := current_lease()) is not None:
+            relay = self._drain.leaderships.relay_of(settings)
+            services.start_soon(answer_relayed, relay, lease, server.app, base, publish)
         self._apps[name], self._served[name] = server.app, (server, view)
         return server
 
     def unmount(self, name: str) -> None:
-        """Serve a workflow no more."""
+        """Serve a workflow no more, unless as a standby."""
         self._apps.pop(name, None)
         self._served.pop(name, None)
+        if name in self._standbys:
+            self._apps[name] = self._standbys[name][0].app
+
+    async def stand_by(self, name: str, leader: RelayedLeader) -> None:
+        """Have the leader of a workflow answer whenever it is not led here, until cancelled."""
+        base = base_of_workflow(name)
+        registry = CollectorRegistry()
+        served = ServedStandby(
+            leader=leader,
+            metrics=lambda accept: expose(registry, accept),
+            drains=self._drain,
+            room=self._room,
+        )
+        server = StandbyServer(served, self._access, MetricsSink(registry), base)
+        self._standbys[name] = (server, Painter(leader.secrets, base))
+        self._apps.setdefault(name, server.app)
+        try:
+            await server.follow()
+        finally:
+            del self._standbys[name]
+            if self._apps.get(name) is server.app:
+                del self._apps[name]
 
     async def run(self, listener: HttpListener) -> None:
         """Serve until cancelled."""
@@ -88,10 +123,20 @@ class SeveralHttpServer:
 
     def working(self) -> Sequence[ServedWorkflow]:
         """See SeveralSource."""
-        return [
+        led = [
             ServedWorkflow(name, view, server.painter)
             for name, (server, view) in self._served.items()
         ]
+        elsewhere = [
+            ServedWorkflow(name, relayed, self._standbys[name][1])
+            for name, relayed in self._states.relayed.items()
+            if name in self._standbys and name not in self._served and relayed.view is not None
+        ]
+        return [*led, *elsewhere]
+
+    async def look(self) -> None:
+        """See SeveralSource."""
+        await self._states.look()
 
     def health(self) -> Health:
         """See SeveralSource."""

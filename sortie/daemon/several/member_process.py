@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence, Set
+from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Protocol
 
 import trio
@@ -28,6 +29,7 @@ from sortie.telemetry.log import LogSink
 from sortie.transports.local import IsolationInForce, LocalTransport
 
 if TYPE_CHECKING:
+    from sortie.daemon.candidacy import Candidacy
     from sortie.daemon.common_limits import CommonLimits
 
 
@@ -43,6 +45,13 @@ class Mount(Protocol):
 
     def unmount(self, name: str) -> None:
         """Serve a workflow no more."""
+        ...
+
+    def standing_by(
+        self, name: str, settings: Settings, candidacy: Candidacy, known: Set[str]
+    ) -> AbstractAsyncContextManager[str | None]:
+        """Have a workflow's leader answer whenever it is not served here, for the length of a
+        block; gives its address as ``mount`` does. ``known`` are secrets of this process."""
         ...
 
 

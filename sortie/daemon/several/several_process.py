@@ -151,7 +151,7 @@ class _Several:
             shutdown=shutdown,
             shortages=published_shortages(self._publish),
             slots=slots,
-            http=SharedHttp(self._publish),
+            http=SharedHttp(self._publish, leaderships),
             hide=self._hide,
             leaderships=leaderships,
             common=CommonPools(leaderships, self._options.max_agents, self._publish),

@@ -2,29 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Set
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import trio
 
 from sortie.config.settings import ServerSettings, Settings
 from sortie.daemon.daemon_view import DaemonView
+from sortie.daemon.drain import ProcessDrain
 from sortie.daemon.http_service import open_listener
+from sortie.daemon.leadership import Leaderships
+from sortie.daemon.relayed_leader import RelayedLeader
+from sortie.daemon.several.relayed_state import RelayedState
 from sortie.daemon.several.workflow_states import WorkflowStates
 from sortie.facts import Fact
 from sortie.resources import run_in_thread
 from sortie.telemetry import Publish
 
 if TYPE_CHECKING:
+    from sortie.daemon.candidacy import Candidacy
     from sortie.daemon.several.http_server import SeveralHttpServer
 
 
 class SharedHttp:
     """See Mount; without a port nothing is served and nothing is counted."""
 
-    def __init__(self, publish: Publish) -> None:
+    def __init__(self, publish: Publish, leaderships: Leaderships) -> None:
         self._publish = publish
+        self._leaderships = leaderships
         self._server: SeveralHttpServer | None = None
         self._url = ""
+        self._states: WorkflowStates
+        self._drain: ProcessDrain
 
     async def start(
         self, services: trio.Nursery, settings: ServerSettings, token: str, states: WorkflowStates
@@ -33,11 +43,14 @@ class SharedHttp:
         if settings.port == 0:
             return
         listener, access = await open_listener(settings, token)
+        drain = ProcessDrain(self._leaderships, lambda: states.views().values())
+        self._states, self._drain = states, drain
+        states.drain = drain
 
         def load() -> SeveralHttpServer:
             from sortie.daemon.several.http_server import SeveralHttpServer
 
-            return SeveralHttpServer(states, access, self._publish)
+            return SeveralHttpServer(states, access, self._publish, drain)
 
         self._url = listener.local_url
         try:
@@ -54,7 +67,29 @@ class SharedHttp:
         if self._server is None:
             return None, _ignore
         count = await self._server.mount(services, name, settings, view)
-        return f"{self._url}workflows/{name}/", count
+        return self._url_of(name), count
+
+    def _url_of(self, name: str) -> str:
+        return f"{self._url}workflows/{name}/"
+
+    @asynccontextmanager
+    async def standing_by(
+        self, name: str, settings: Settings, candidacy: Candidacy, known: Set[str]
+    ) -> AsyncIterator[str | None]:
+        """See Mount."""
+        if self._server is None:
+            yield None
+            return
+        relay = self._leaderships.relay_of(settings)
+        leader = RelayedLeader(candidacy, relay, self._drain, known)
+        self._states.relayed[name] = RelayedState(leader)
+        try:
+            async with trio.open_nursery() as services:
+                services.start_soon(self._server.stand_by, name, leader)
+                yield self._url_of(name)
+                services.cancel_scope.cancel()
+        finally:
+            del self._states.relayed[name]
 
     def unmount(self, name: str) -> None:
         """See Mount."""

@@ -9,7 +9,8 @@ reload; unless its file is not valid, also after a pause that doubles each time.
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -19,8 +20,10 @@ from sortie.config.settings import Settings
 from sortie.daemon.daemon import Daemon
 from sortie.daemon.database_life import OpenDatabase, open_database
 from sortie.daemon.guards import expected_failures
-from sortie.daemon.leadership import candidate, leading, stand_by
+from sortie.daemon.http_front import standby_endpoint
+from sortie.daemon.leadership import candidate, known_to_stand_by, leading, stand_by
 from sortie.daemon.options import RunOptions
+from sortie.daemon.run_contexts import known_secrets
 from sortie.daemon.several.conflicts import conflict
 from sortie.daemon.several.member_process import MemberProcess, SharedParts
 from sortie.daemon.workflow_file import load_workflow
@@ -44,7 +47,8 @@ STEADY = 600.0
 
 class WorkflowSupervisor:
     """One workflow by its name. ``errors`` say why it is ``broken``, and ``settings`` are those
-    that its file held last, if it was valid; ``others`` returns the same of the other workflows."""
+    that its file held last, if it was valid; ``others`` returns the same of the other workflows.
+    ``candidacy`` is there where other daemons may lead it."""
 
     def __init__(
         self,
@@ -117,8 +121,10 @@ class WorkflowSupervisor:
             return await self._ended(mark, workflow.settings, parts)
 
         with expected_failures():
-            async with candidate(workflow.settings, parts.leaderships) as candidacy:
-                self.candidacy = candidacy
+            async with (
+                candidate(workflow.settings, parts.leaderships) as candidacy,
+                self._answering(workflow, candidacy, parts),
+            ):
                 if not await self._led(candidacy, parts):
                     return
                 async with (
@@ -133,6 +139,23 @@ class WorkflowSupervisor:
                     finally:
                         self.member = None
                         member.release(ended=candidacy is None or not candidacy.is_lost)
+
+    @asynccontextmanager
+    async def _answering(
+        self, workflow: Workflow, candidacy: Candidacy | None, parts: SharedParts
+    ) -> AsyncIterator[None]:
+        """Answer for the workflow also while another daemon leads it."""
+        self.candidacy = candidacy
+        if candidacy is None:
+            yield
+            return
+        settings, path = workflow.settings, str(workflow.path)
+        known = known_secrets(settings, self.options.environ, parts.token)
+        async with (
+            parts.http.standing_by(self.name, settings, candidacy, known) as url,
+            standby_endpoint(settings, path, url, parts.token, self._log),
+        ):
+            yield
 
     async def _led(self, candidacy: Candidacy | None, parts: SharedParts) -> bool:
         """Wait until the workflow is led here; return False where the process ends before, or the
@@ -153,9 +176,8 @@ class WorkflowSupervisor:
         return candidacy.leading.is_set()
 
     async def _show_standby(self, candidacy: Candidacy) -> None:
-        """Count as a standby once it is known that another daemon leads."""
-        while candidacy.leader is None:
-            await trio.sleep(0.2)
+        """Count as a standby once that is known."""
+        await known_to_stand_by(candidacy)
         self.status, self.errors = "standby", ()
         self.settled.set()
 

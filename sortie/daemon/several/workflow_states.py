@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence, Set
+from typing import Any, Literal
+
+import trio
 
 from sortie.daemon.candidacy import Candidacy
 from sortie.daemon.daemon_view import DaemonView
 from sortie.daemon.lease_views import daemon_views, lease_view
+from sortie.daemon.drain import ProcessDrain
 from sortie.daemon.service_manager import ServiceStanding
+from sortie.daemon.several.relayed_state import RelayedState
 from sortie.daemon.several.shared_slots import SharedSlots
 from sortie.daemon.several.supervisor import WorkflowSupervisor
 from sortie.daemon.wall_time import utc_now
+from sortie.web.drain import DrainView
 from sortie.web.health import OVERDUE_LIMIT, Health
 from sortie.web.several.source import SeveralStateView, WorkflowStateView, WorkflowStatus
 
@@ -28,6 +34,16 @@ class WorkflowStates:
         self._supervisors = supervisors
         self._slots = slots
         self._known = known
+        self.relayed: dict[str, RelayedState] = {}
+        self.drain: ProcessDrain | None = None
+
+    async def look(self) -> None:
+        """Ask the leaders of workflows that are not led here how these stand."""
+        led = self.views().keys()
+        async with trio.open_nursery() as nursery:
+            for name, relayed in self.relayed.items():
+                if name not in led:
+                    nursery.start_soon(relayed.look)
 
     def views(self) -> dict[str, DaemonView]:
         """Return those that work."""
@@ -53,7 +69,14 @@ class WorkflowStates:
             used=self._slots.used,
             workflows=tuple(map(self._state, self._supervisors)),
             daemons=daemon_views(self.candidacies().values()),
+            drain=self._drain(),
         )
+
+    def _drain(self) -> Literal["draining", "drained"] | None:
+        standing = None if self.drain is None else self.drain.standing()
+        if isinstance(standing, DrainView) and standing.status in ("draining", "drained"):
+            return "drained" if standing.status == "drained" else "draining"
+        return None
 
     def _state(self, supervisor: WorkflowSupervisor) -> WorkflowStateView:
         name, view = supervisor.name, self.views().get(supervisor.name)
@@ -68,9 +91,9 @@ class WorkflowStates:
                 path=path,
                 url=url,
                 status=status,
-                ready=False,
                 errors=supervisor.errors if status == "broken" else (),
                 lease=lease,
+                **{"ready": False} | _of_leader(supervisor, self.relayed.get(name)),
             )
         state, health = view.overview(0), view.health()
         share = view.orchestrator.settings.share
@@ -99,10 +122,16 @@ class WorkflowStates:
                 reasons.append(f"{each.name}: it is starting")
             elif each.status == "broken":
                 details.append(f"{each.name} is broken: {'; '.join(each.errors)}")
-        if not found and not reasons:
+            elif each.status == "standby" and each.candidacy is not None:
+                leader, error = each.candidacy.leader or "no daemon", each.candidacy.error
+                details.append(f"{each.name}: {leader} leads the workflow")
+                reasons += [f"{each.name}: {error}"] if error else []
+        stands_by = any(each.status == "standby" for each in self._supervisors)
+        if not found and not reasons and not stands_by:
             reasons.append("no workflow works")
         return Health(
             ready=not reasons,
+            standby=stands_by and not found,
             reasons=tuple(reasons),
             details=tuple(details),
             overdue=max((health.overdue for health in found.values()), default=0.0),
@@ -124,3 +153,16 @@ class WorkflowStates:
         if health.reasons:
             parts.append(f"not ready: {'; '.join(health.reasons)}")
         return ServiceStanding(live=health.overdue <= OVERDUE_LIMIT, status="; ".join(parts))
+
+
+def _of_leader(supervisor: WorkflowSupervisor, relayed: RelayedState | None) -> dict[str, Any]:
+    """Return what is known of a workflow that another daemon leads."""
+    candidacy = supervisor.candidacy
+    if supervisor.status != "standby" or candidacy is None:
+        return {}
+    found: dict[str, Any] = {"leader": candidacy.leader, "ready": candidacy.error is None}
+    if candidacy.error is not None:
+        found["reasons"] = (candidacy.error,)
+    if relayed is not None and relayed.view is not None:
+        found |= {"counts": relayed.view.counts, "slots": relayed.view.slots}
+    return found

@@ -12,7 +12,8 @@ from sortie.telemetry import Publish
 from sortie.web.access import Access
 from sortie.web.app import answer_of_error, answer_of_refusal, openapi_operation
 from sortie.web.dashboard.routes import static_routes
-from sortie.web.drain_operations import DrainSource, NoLeases, drain_operations
+from sortie.web.drain import DrainSource, NoLeases
+from sortie.web.drain_operations import drain_operations
 from sortie.web.middleware import AccessMiddleware
 from sortie.web.operations import Operation
 from sortie.web.several.overview_page import OverviewPage
@@ -59,7 +60,9 @@ def root_operations(served: ServedProcess, access: Access) -> list[Operation]:
     """Return the operations, in the order of the OpenAPI document."""
     source = served.source
     found = [
-        *standing_operations(source.health, served.metrics, source.state, SeveralStateView, _WORDS),
+        *standing_operations(
+            source.health, served.metrics, source.state, SeveralStateView, _WORDS, source.look
+        ),
         *drain_operations(served.drains),
         *sign_in_operation(access.sessions),
     ]

@@ -94,6 +94,7 @@ class OverviewPage:
         """Answer with the page, or with its parts where the page itself asks again."""
         given = request.query_params
         chosen, words = given.get("workflow", ""), given.get("q", "")[:_LONGEST_SEARCH]
+        await self._source.look()
         state = self._source.state()
         parts = tuple(self._parts(state, chosen, words))
         if given.get("as") == "pieces":
