@@ -86,7 +86,7 @@ def _drained(place: DaemonPlace, found: DrainView, wait: int) -> DrainView:
             raise SortieError(f"not drained within {wait} s: {_sentence(found)}")
         time.sleep(_LOOK)
         try:
-            answer = ask(place, place.daemon(), "GET", "/api/v1/drain")
+            answer = ask(place, place.daemon(), "GET", "/api/v1/drain/status")
         except NoDaemon:
             continue
         if answer.status != 401:  # it has begun anew this moment, with another token

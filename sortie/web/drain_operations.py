@@ -30,7 +30,7 @@ def drain_operations(source: DrainSource) -> list[Operation]:
     return [
         Operation(
             method="GET",
-            path=path,
+            path=f"{path}/status",
             about="Whether this process is being drained, and what it leads",
             endpoint=show,
             answers=answers,

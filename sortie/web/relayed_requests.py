@@ -40,7 +40,7 @@ async def relayed_answer(
 ) -> RelayedAnswer:
     """Return the answer of an application to a request, which was let in already; ``base`` is the
     path below which the application serves. Commands have no bodies, so there is none here."""
-    answer = _Answer()
+    answer = _CollectedAnswer()
     try:
         await app(_scope(request, base), _receive, answer.send)
     except _TooLarge:
@@ -59,7 +59,7 @@ def refused(message: str) -> RelayedAnswer:
     return RelayedAnswer(status=503, headers={"content-type": JSON, "retry-after": "2"}, body=body)
 
 
-class _Answer:
+class _CollectedAnswer:
     """What an application sends."""
 
     def __init__(self) -> None:
@@ -88,7 +88,7 @@ class _Answer:
 
 
 async def _failure(status: int, message: str) -> RelayedAnswer:
-    answer = _Answer()
+    answer = _CollectedAnswer()
     await error_response(status, message)({"type": "http"}, _receive, answer.send)
     return answer.whole()
 

@@ -67,6 +67,8 @@ pause
 resume
 stop A
 retry A --format json
+drain
+drain --cancel --format json
 doctor
 doctor --format json
 stats
@@ -101,6 +103,9 @@ def _world(here: Path, daemon: FakeDaemon) -> None:
     daemon.answers["POST /api/v1/sign-in"] = (200, link)
     for path in ("refresh", "pause", "resume", "issues/A/stop", "issues/A/retry"):
         daemon.answers[f"POST /api/v1/{path}"] = (200, {"message": "done"})
+    drained = {"daemon": "d", "status": "drained", "leads": [], "running": 0, "alone": []}
+    for path in ("drain", "drain/cancel"):
+        daemon.answers[f"POST /api/v1/{path}"] = (200, drained)
 
 
 def lines(text: str) -> list[str]:

@@ -51,6 +51,9 @@ class Process:
         self.operations = root_operations(root, access)
         self.app = WorkflowDispatcher(create_root_app(root, access, self.facts.append), apps)
 
+    async def look(self) -> None:
+        """Everything works here."""
+
     def state(self) -> SeveralStateView:
         working = [
             WorkflowStateView(
