@@ -60,10 +60,12 @@ Served = tuple[Lease, Callable[[RelayedRequest], object]]
 
 
 class Relay:
-    """The requests of this process, whose id is ``daemon``, on one database."""
+    """The requests of this process, whose id is ``daemon``, on one database; a leader has ``limit``
+    seconds for an answer."""
 
-    def __init__(self, address: PostgresAddress, daemon: str) -> None:
+    def __init__(self, address: PostgresAddress, daemon: str, limit: float = LIMIT) -> None:
         self.address = address
+        self._limit = limit
         self._connection = PostgresConnection(address)
         self._relay = PostgresRelay(self._connection, daemon)
         self._loop = trio.lowlevel.current_trio_token()
@@ -108,7 +110,7 @@ class Relay:
             self._asked[request.id] = question
         self._wake()
         try:
-            with trio.move_on_after(LIMIT):
+            with trio.move_on_after(self._limit):
                 await question.done.wait()
             if question.found is None:
                 question.is_withdrawn = True
@@ -221,9 +223,11 @@ class Relay:
             if question.is_over:
                 self._forget(id_)
                 continue
-            if id_ not in self._put and not question.is_withdrawn:
+            if id_ not in self._put and question.is_withdrawn:
+                self._finish(question, Unanswered("the database is slow; nothing was done"))
+            elif id_ not in self._put:
                 self._put.add(id_)  # first: what the server has may be more than is known here
-                leader = self._relay.put(question.request, LIMIT)
+                leader = self._relay.put(question.request, self._limit)
                 if leader is None:
                     self._finish(question, Unanswered("no daemon leads this workflow now"))
                 else:
@@ -291,8 +295,8 @@ def _what_is_known(question: _Question, found: Withdrawn) -> Unanswered:
     if found.was_taken:
         return Unanswered(_unknown(question, "it has taken the request"))
     return Unanswered(
-        f"{question.leader}, which leads this workflow, has not taken the request within"
-        f" {LIMIT:g} s; nothing was done"
+        f"{question.leader}, which leads this workflow, has not taken the request in time; nothing"
+        " was done"
     )
 
 
