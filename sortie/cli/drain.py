@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from sortie.cli.discovery import DaemonPlace
     from sortie.web.drain import DrainView
 
+_now, _sleep = time.monotonic, time.sleep
 _LOOK = 0.5  # seconds
 _LONGEST = 7 * 24 * 3600
 
@@ -80,11 +81,11 @@ def _drained(place: DaemonPlace, found: DrainView, wait: int) -> DrainView:
     from sortie.cli.discovery import NoDaemon
     from sortie.web.drain import DrainView
 
-    deadline = time.monotonic() + wait
+    deadline = _now() + wait
     while found.status != "drained":
-        if time.monotonic() > deadline:
+        if _now() > deadline:
             raise SortieError(f"not drained within {wait} s: {_sentence(found)}")
-        time.sleep(_LOOK)
+        _sleep(_LOOK)
         try:
             answer = ask(place, place.daemon(), "GET", "/api/v1/drain/status")
         except NoDaemon:

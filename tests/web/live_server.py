@@ -22,6 +22,7 @@ from tests.agents.fake import Completes, Fails, Silent
 from tests.orchestrator.daemon_view import view_of
 from tests.orchestrator.world import World
 from tests.web.conftest import World as FixedWorld
+from tests.web.drains import FakeDrains
 from tests.worker.rig import issue
 
 TOKEN = "right"
@@ -54,7 +55,7 @@ async def _serve(told: Queue[tuple[str, trio.lowlevel.TrioToken, trio.CancelScop
         await world.until(facts.RetryScheduled)
         view = view_of(orchestrator, world)
         live = LiveEvents(events=Broadcaster(StateFeed(view.state), "life"), room=StreamRoom(100))
-        served = Served(daemon=view, metrics=FixedWorld().metrics, live=live)
+        served = Served(daemon=view, metrics=FixedWorld().metrics, live=live, drains=FakeDrains())
         access = Access(
             host="127.0.0.1",
             loopback=True,

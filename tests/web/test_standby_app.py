@@ -18,13 +18,13 @@ from sortie.web import relayed_requests, standby_app
 from sortie.web.access import Access
 from sortie.web.app import Served, create_app
 from sortie.web.dashboard.routes import Dashboard
-from sortie.web.drain import DrainStatus, DrainView
 from sortie.web.event_stream import StreamRoom
 from sortie.web.health import Health
 from sortie.web.relayed_requests import relayed_answer
 from sortie.web.sessions import BrowserSessions
 from sortie.web.standby_app import ServedStandby, StandbyServer
 from tests.web.conftest import World
+from tests.web.drains import FakeDrains
 from tests.web.fixed_daemon import FixedDaemon
 
 URL = "http://localhost:7678"
@@ -66,20 +66,6 @@ class Leader:
         return frozenset({"of-the-standby-alone"})
 
 
-class Drains:
-    """A process that can be drained."""
-
-    draining = False
-
-    def standing(self) -> DrainView | str:
-        status: DrainStatus = "drained" if self.draining else "standby"
-        return DrainView(daemon="d", status=status, leads=(), running=0)
-
-    async def drain(self, *, draining: bool) -> DrainView | str | None:
-        self.draining = draining
-        return self.standing()
-
-
 @pytest.fixture
 def leader(world: World) -> Leader:
     return Leader(world)
@@ -94,7 +80,7 @@ async def standing_by(leader: Leader, base: str = "") -> AsyncIterator[httpx.Asy
     served = ServedStandby(
         leader=leader,
         metrics=lambda _: Exposition(body=b"mine 1\n", content_type="text/plain"),
-        drains=Drains(),
+        drains=FakeDrains(),
         room=StreamRoom(8),
     )
     server = StandbyServer(served, access, leader.facts.append, base)
