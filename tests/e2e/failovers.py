@@ -106,8 +106,8 @@ class Pair:
         port = free_port()
         daemon = Daemon(place, self.nursery, run_command(port=port), port)
         url = self.server.url.replace(f":{self.server.port}/", f":{proxy.port}/")
-        # One that comes later has less weight, so that the workflow is not handed over to it.
-        weight = 1000 / 2 ** len(self.mounts)
+        # One that comes later has next to no weight: the workflow is not handed over to it.
+        weight = 1000 / 1000 ** (len(self.mounts) - 1)
         daemon.environ = {"SORTIE_STORE_URL": url, "SORTIE_WEIGHT": str(weight)}
         await daemon.__aenter__()
         made = Candidate(place, daemon, proxy)
