@@ -40,7 +40,7 @@ class CommonPools:
 
         keeper = self._leaderships.keeper_of(settings)
         if keeper not in self._pools:
-            lease = settings.store.lease_ms / 1000
+            lease = settings.store.lease
             exchange = CommonExchange(
                 keeper.address, keeper.daemon, keeper.name, lease / _EXCHANGES
             )

@@ -25,6 +25,7 @@ from sortie.daemon.endpoint_file import (
 from sortie.daemon.http_service import open_listener
 from sortie.daemon.leadership import Leaderships
 from sortie.daemon.relayed_leader import RelayedLeader, answer_relayed
+from sortie.facts import Fact
 from sortie.model import SortieError
 from sortie.resources import Shortage, run_in_thread
 from sortie.resources.lease import current_lease
@@ -59,7 +60,7 @@ class HttpFront:
         self.drain = drain
         self._listener = listener
         self._relay = relay
-        self._publish = publish
+        self.publish = publish
         self._app: ASGIApp | None = None
         self._loaded = trio.Event()
 
@@ -83,7 +84,7 @@ class HttpFront:
         await self._loaded.wait()
         from sortie.web.server import serve
 
-        await serve(self, self._listener, self._publish)
+        await serve(self, self._listener, self.publish)
 
     async def stand_by(self, candidacy: Candidacy, known: Set[str]) -> None:
         """Have the leader answer, until cancelled; ``known`` are secrets of this process."""
@@ -132,7 +133,7 @@ async def opened_front(
         listener.close()
 
 
-def standby_server(leader: RelayedLeader, front: HttpFront, base: str = "") -> StandbyServer:
+def standby_server(leader: RelayedLeader, front: HttpFront) -> StandbyServer:
     """Load and make what answers for a workflow that another daemon leads; takes a while."""
     from prometheus_client import CollectorRegistry
 
@@ -149,7 +150,13 @@ def standby_server(leader: RelayedLeader, front: HttpFront, base: str = "") -> S
         drains=front.drain,
         room=StreamRoom(connection_limit(open_files_limit())),
     )
-    return StandbyServer(served, front.access, MetricsSink(registry), base)
+    count = MetricsSink(registry)
+
+    def publish(fact: Fact) -> None:
+        front.publish(fact)
+        count(fact)
+
+    return StandbyServer(served, front.access, publish)
 
 
 @asynccontextmanager

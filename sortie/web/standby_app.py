@@ -104,7 +104,9 @@ class RelayedFeed:
             return False
         if answer.status != 200:
             return False
-        body = rebased(answer.body, answer.headers.get(LEADERS_BASE, ""), base)
+        body = answer.body
+        if self._event == "page":
+            body = rebased(body, answer.headers.get(LEADERS_BASE, ""), base)
         content = json.loads(body)
         content.pop(self._moving, None)
         if content == self._content:
@@ -221,7 +223,7 @@ class StandbyServer:
             answer = await self._leader.ask(asked)
         except Unanswered as exc:
             return _unanswered(request, exc)
-        return _response(answer, base_of(request))
+        return _response(answer, base_of(request), is_page=not _is_api(request))
 
 
 def relayed(target: str, caller: Caller, method: str = "GET", accept: str = "") -> RelayedRequest:
@@ -231,11 +233,15 @@ def relayed(target: str, caller: Caller, method: str = "GET", accept: str = "") 
     )
 
 
-def _response(answer: RelayedAnswer, base: str) -> Response:
+def _is_api(request: Request) -> bool:
+    return bool(request.scope["path"].startswith("/api/"))
+
+
+def _response(answer: RelayedAnswer, base: str, *, is_page: bool) -> Response:
     headers = dict(answer.headers)
     former = headers.pop(LEADERS_BASE, "")
     body, kind = answer.body, headers.get("content-type", "")
-    if kind.startswith(("text/html", "application/json")):
+    if is_page and kind.startswith(("text/html", "application/json")):
         body = rebased(body, former, base)
     where = headers.get("location", "")
     if where.startswith(f"{former}/"):
@@ -245,8 +251,8 @@ def _response(answer: RelayedAnswer, base: str) -> Response:
 
 def _unanswered(request: Request, exc: Unanswered) -> Response:
     again = {"retry-after": str(exc.retry_after)}
-    accept, path = request.headers.get("accept", ""), request.url.path
-    if request.method != "POST" and "text/html" in accept and not path.startswith("/api/"):
+    accept = request.headers.get("accept", "")
+    if request.method != "POST" and "text/html" in accept and not _is_api(request):
         head = f'<meta http-equiv="refresh" content="{exc.retry_after}">\n'
         return page_response(503, f"{html.escape(str(exc))}.", head=head, headers=again)
     return error_response(503, str(exc), again)

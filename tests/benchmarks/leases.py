@@ -16,7 +16,9 @@ import psutil
 import trio
 from msgspec import Struct
 
-from sortie.config.settings import AgentSettings, ShareSettings, WorkerSettings
+from sortie.config.settings import AgentSettings
+from sortie.config.share import ShareSettings
+from sortie.config.worker import WorkerSettings
 from sortie.daemon.candidacy import Candidacy
 from sortie.daemon.common_exchange import CommonExchange
 from sortie.daemon.common_limits import CommonLimits

@@ -30,6 +30,16 @@ STUCK = (
         ),
         (Health(ready=False, overdue=OVERDUE_LIMIT + 1), STUCK, STUCK),
         (
+            Health(ready=True, standby=True, details=("vm:1 leads",)),
+            OK,
+            (200, {"status": "standby", "details": ["vm:1 leads"]}),
+        ),
+        (
+            Health(ready=False, standby=True, reasons=("no database",)),
+            OK,
+            (503, {"status": "not ready", "reasons": ["no database"]}),
+        ),
+        (
             Health(ready=True, details=("3 requests left",)),
             OK,
             (200, {"status": "ready", "details": ["3 requests left"]}),

@@ -33,11 +33,12 @@ TOKEN = "a-token-of-the-process"
 
 
 class Process:
-    """Two workflows that work, and one that is broken."""
+    """Two workflows that work, one that is broken, and one that another daemon leads."""
 
     def __init__(self) -> None:
         self.worlds = {name: World() for name in ("api", "docs")}
         self.facts: list[Fact] = []
+        self.looks = 0
         self.sessions = BrowserSessions(lambda: 0.0)
         access = Access(host="127.0.0.1", loopback=True, token=TOKEN, sessions=self.sessions)
         self.served, apps = [], {}
@@ -52,7 +53,7 @@ class Process:
         self.app = WorkflowDispatcher(create_root_app(root, access, self.facts.append), apps)
 
     async def look(self) -> None:
-        """Everything works here."""
+        self.looks += 1
 
     def state(self) -> SeveralStateView:
         working = [
@@ -77,8 +78,11 @@ class Process:
             counts=None,
             slots=None,
         )
+        far = replace(broken, name="far", url="/workflows/far/", status="standby", errors=())
+        far = replace(far, leader="vm:1", counts=working[0].counts)
+        every = (*working, broken, far)
         return SeveralStateView(
-            generated_at=NOON, slots=5, used=2, workflows=(*working, broken), daemons=(HERE, GONE)
+            generated_at=NOON, slots=5, used=2, workflows=every, daemons=(HERE, GONE)
         )
 
     def working(self) -> Sequence[ServedWorkflow]:
@@ -127,7 +131,11 @@ async def test_the_root_tells_of_all() -> None:
         ("api", "running"),
         ("docs", "running"),
         ("web", "broken"),
+        ("far", "standby"),
     ]
+    assert "<small>led by vm:1</small>" in page.text
+    assert '<a class="name" href="/workflows/far/">' in page.text
+    assert process.looks == 4
     assert (ready.status_code, ready.json()["details"]) == (200, ["web is broken: bad"])
     assert "&lt;b&gt;bad&lt;/b&gt;" in page.text
     assert '<small class="workflow">api</small>' in page.text

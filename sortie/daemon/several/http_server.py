@@ -94,7 +94,13 @@ class SeveralHttpServer:
             drains=self._drain,
             room=self._room,
         )
-        server = StandbyServer(served, self._access, MetricsSink(registry), base)
+        count = MetricsSink(registry)
+
+        def publish(fact: Fact) -> None:
+            self._publish(fact)
+            count(fact)
+
+        server = StandbyServer(served, self._access, publish, base)
         self._standbys[name] = (server, Painter(leader.secrets, base))
         self._apps.setdefault(name, server.app)
         try:
