@@ -10,8 +10,8 @@ import trio
 
 from sortie.daemon.candidacy import Candidacy
 from sortie.daemon.daemon_view import DaemonView
-from sortie.daemon.lease_views import daemon_views, lease_view
 from sortie.daemon.drain import ProcessDrain
+from sortie.daemon.lease_views import daemon_views, lease_view
 from sortie.daemon.service_manager import ServiceStanding
 from sortie.daemon.several.relayed_state import RelayedState
 from sortie.daemon.several.shared_slots import SharedSlots

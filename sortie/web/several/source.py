@@ -11,7 +11,6 @@ from msgspec import Struct
 from sortie.web.dashboard.painter import Painter
 from sortie.web.health import Health
 from sortie.web.leases import KnownDaemonView, LeaseView
-from sortie.web.source import DaemonSource
 from sortie.web.state import Counts, SlotsView, StateView
 from sortie.web.times import Time
 
