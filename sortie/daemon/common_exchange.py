@@ -22,6 +22,9 @@ from sortie.store.postgres_errors import explanation
 from sortie.store.postgres_leases import PostgresLeases
 from sortie.store.postgres_shared import bring_up_to_date
 
+ANSWER_LIMIT = 4.0
+"""Seconds after which a server that does not answer is given up, and connected to anew."""
+
 
 class Order(Struct, frozen=True, kw_only=True):
     """What this process has to say, and asks: the reports of its ``workflows`` that are news, what
@@ -68,7 +71,8 @@ class CommonExchange:
         """Put on record what is to be, divide the slots if it falls to this process, and return
         what stands on record. Raises StoreError."""
         try:
-            return self._exchange(order)
+            with self.connection.answering(ANSWER_LIMIT):
+                return self._exchange(order)
         except (psycopg.Error, StoreError, OSError) as exc:
             # What was written is not known: the next one who divides begins from the record.
             self._divider = None
@@ -80,9 +84,10 @@ class CommonExchange:
     def end(self, order: Order) -> None:
         """Say the last, leave the division to others, and close; failures have no effect."""
         try:
-            self._exchange(order, divide=False)
-            if self._divider is not None:
-                self._leases.give_back(self._divider, "released")
+            with self.connection.answering(ANSWER_LIMIT):
+                self._exchange(order, divide=False)
+                if self._divider is not None:
+                    self._leases.give_back(self._divider, "released")
         except (psycopg.Error, StoreError, OSError):
             pass  # others wait until the lease is over
         self.connection.drop()

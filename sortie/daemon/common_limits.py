@@ -32,7 +32,6 @@ LOOK_EVERY = 1.0
 """Seconds between two looks at what stands on record, where nothing calls for one."""
 
 _SETTLING = 0.05  # seconds in which a scheduler takes in what has happened
-_ANSWER_LIMIT = 4.0  # seconds after which a server that does not answer is connected to anew
 _LAST_WORD = 1.0  # seconds in which the others are told that this process has ended
 _CALLS_FOR_A_LOOK = (
     facts.AgentLimited,
@@ -164,7 +163,7 @@ class CommonLimits:
         """Exchange with the others, and tell each workflow what follows."""
         order, asked = self._order()
         try:
-            answer = await self._exchanged(order)
+            answer = await run_in_thread(self._exchange.exchange, order, limiter=self._limiter)
         except (StoreError, Shortage) as exc:
             if self.error is None:
                 self._publish(facts.CommonSlotsUnknown(error=str(exc)))
@@ -177,25 +176,6 @@ class CommonLimits:
             self._publish(facts.CommonSlotsKnown())
         self._note(asked, answer)
         self._hear(asked, answer)
-
-    async def _exchanged(self, order: Order) -> Answer:
-        """Exchange within some seconds. Raises StoreError and Shortage, in no group."""
-        error: StoreError | Shortage | None = None
-        async with trio.open_nursery() as nursery:
-
-            async def give_up_later() -> None:
-                await trio.sleep(_ANSWER_LIMIT)
-                self._exchange.connection.give_up()
-
-            nursery.start_soon(give_up_later)
-            try:
-                answer = await run_in_thread(self._exchange.exchange, order, limiter=self._limiter)
-            except (StoreError, Shortage) as exc:
-                error = exc
-            nursery.cancel_scope.cancel()
-        if error is not None:
-            raise error
-        return answer
 
     def _order(self, *, last: bool = False) -> tuple[Order, _Asked]:
         members = {} if last else {name: _member(one) for name, one in self._members.items()}

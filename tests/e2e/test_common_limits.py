@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import signal
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 import trio
@@ -50,13 +50,28 @@ class Sides:
     def write(self) -> None:
         """Write all workflow files."""
         for (_, name), place in self.of.items():
-            store = {
-                "url": "$SORTIE_STORE_URL",
-                "schema": self.schemas[name],
-                "shared_schema": self.shared,
-            }
-            issues: Path = self.issues[name].issues
-            place.write_workflow(store=store, file={"path": str(issues)})
+            place.write_workflow(**self._blocks(name))
+
+    def _blocks(self, name: str) -> dict[str, dict[str, object]]:
+        store: dict[str, object] = {
+            "url": "$SORTIE_STORE_URL",
+            "schema": self.schemas[name],
+            "shared_schema": self.shared,
+        }
+        return {"store": store, "file": {"path": str(self.issues[name].issues)}}
+
+    def docs_with_budget(self) -> dict[str, dict[str, object]]:
+        """Return the settings of the workflow docs, with a budget of a day."""
+        return {**self._blocks("docs"), "budget": {"daily_credits": 5}}
+
+    async def shut(self, issue: str, side: str, name: str) -> dict[str, str]:
+        """Return why an issue may not run, by gate, as its daemon says it."""
+        file = str(self.of[side, name].workflow)
+        ran = await self.all.sortie(
+            "explain", issue, file, "--format", "json", SORTIE_STORE_URL=self.server.url
+        )
+        gates = json.loads(ran.out)["gates"]
+        return {gate["gate"]: gate["reason"] for gate in gates if not gate["open"]}
 
     def add(self, count: int, directives: str, *names: str) -> None:
         """Give workflows so many issues."""
@@ -136,3 +151,36 @@ async def test_what_a_killed_daemon_had_is_granted_once_its_workflow_is_led(
                 sides.issues["web"].add_issue(f"last-{number}", "delay=5")
             await sides.until_handed_off(done + 3, "web")
             assert most_at_once(west.log, events=TURNS) == 3
+
+
+@pytest.mark.full
+async def test_issues_say_which_common_limit_they_wait_for(sides: Sides, start: Start) -> None:
+    """All slots that a daemon has are missing at the other one. When the first is killed, its slot
+    still is, and the budget that it used up holds the daemon that takes its workflow over."""
+    sides.write()
+    sides.of["east", "docs"].write_workflow(**sides.docs_with_budget())
+    sides.of["west", "docs"].write_workflow(**sides.docs_with_budget())
+    sides.add(1, "credits=5.5", "docs")
+    url = sides.server.url
+
+    async with start("west", "--max-agents", "1", SORTIE_STORE_URL=url) as west:
+        async with start("east", "--max-agents", "1", SORTIE_STORE_URL=url) as east:
+            await sides.until_handed_off(1, "docs")
+            sides.add(1, "hang=true", "api")
+            await east.line("turn.started", workflow="api")
+            sides.add(1, "delay=0.1", "web")
+            await west.line(
+                "poll.completed", workflow="web", nth=len(west.lines("poll.completed")) + 3
+            )
+            slot = await sides.shut("web-0", "west", "web")
+            east.signal(signal.SIGKILL)
+            await east.exit_code()
+        await west.line("lease.acquired", workflow="docs")
+        sides.issues["docs"].add_issue("docs-1", "delay=0.1")
+        await trio.sleep(2.0)
+        budget = await sides.shut("docs-1", "west", "docs")
+        still = await sides.shut("web-0", "west", "web")
+
+    assert "all 1 slots of the daemons of this database are taken" in slot["slot"]
+    assert "all 1 slots of the daemons of this database are taken" in still["slot"]
+    assert "budget.daily_credits is used up" in budget["daily budget"]
