@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Iterator
 
@@ -10,6 +11,9 @@ import pytest
 from tests.e2e.failovers import BLOWS, SLOTS, a_pair
 from tests.e2e.place import Place
 from tests.store.postgres_server import PostgresServer, postgres_running
+
+SEEDS = int(os.environ.get("SORTIE_FAILOVER_SEEDS", "3"))
+"""Games to play with --full; each has six failovers, whose seconds it prints."""
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +59,7 @@ async def test_a_leader_whose_disk_is_full_lets_another_one_lead(
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(SEEDS))
 async def test_failovers_in_a_row(place: Place, server: PostgresServer, seed: int) -> None:
     """Whatever befalls a leader, no issue has two agents, and tokens only grow."""
     chance = random.Random(seed)
@@ -69,3 +73,6 @@ async def test_failovers_in_a_row(place: Place, server: PostgresServer, seed: in
 
     assert pair.troubles() == []
     assert pair.tokens == sorted(pair.tokens)
+    print(
+        "took", [(blow.partition(" ")[2], s) for blow, s in zip(pair.blows, pair.took, strict=True)]
+    )
