@@ -219,15 +219,19 @@ class Kubelet:
 def _left_of(uid: str, volumes: list[str]) -> list[psutil.Process]:
     """Return the processes that live and have a pod's uid, or work in its volume: a program that
     was started in a pod is not given the variables of its shell."""
-    found = []
-    for process in psutil.process_iter():
-        with suppress(psutil.Error, OSError):
-            works_in = f"{process.cwd()}/"
-            if process.environ().get(POD) == uid or any(
-                works_in.startswith(f"{volume}/") for volume in volumes
-            ):
-                found.append(process)
-    return found
+    return [one for one in psutil.process_iter() if _is_of(one, uid, volumes)]
+
+
+def _is_of(process: psutil.Process, uid: str, volumes: list[str]) -> bool:
+    """Tell whether a process belongs to a pod: what cannot be read of one that is just becoming
+    another program does not hide the rest."""
+    with suppress(psutil.Error, OSError):
+        works_in = f"{process.cwd()}/"
+        if any(works_in.startswith(f"{volume}/") for volume in volumes):
+            return True
+    with suppress(psutil.Error, OSError):
+        return process.environ().get(POD) == uid
+    return False
 
 
 def _claims(pod: Json) -> list[str]:
