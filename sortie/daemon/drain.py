@@ -55,7 +55,7 @@ class ProcessDrain:
             each
             for keeper in self.leaderships.keepers
             for each in keeper.candidacies
-            if each.lease is not None and not each.is_lost
+            if each.is_held
         ]
 
     async def drain(self, *, draining: bool) -> DrainView | str | None:

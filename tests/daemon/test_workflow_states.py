@@ -8,17 +8,17 @@ from typing import Any, cast
 
 import pytest
 
+from sortie.daemon.candidacy import Candidacy
 from sortie.daemon.options import RunOptions
 from sortie.daemon.several.shared_slots import SharedSlots
 from sortie.daemon.several.workflow_states import WorkflowStates
 
 
-@dataclass
-class Stood:
-    """A candidacy as far as it is shown."""
-
-    leader: str | None
-    error: str | None = None
+def stood(leader: str | None, error: str | None = None) -> Candidacy:
+    """Return how a process stands for a workflow that it does not lead."""
+    candidacy = Candidacy("w", 15.0)
+    candidacy.leader, candidacy.error = leader, error
+    return candidacy
 
 
 @dataclass
@@ -27,7 +27,7 @@ class Supervised:
 
     name: str
     status: str
-    candidacy: Stood | None = None
+    candidacy: Candidacy | None = None
     errors: tuple[str, ...] = ()
     member: None = None
     options: RunOptions = field(
@@ -41,43 +41,51 @@ class Slots:
     total, used = 5, 0
 
 
-def states(*supervised: Supervised) -> WorkflowStates:
-    return WorkflowStates(
-        cast(Any, supervised), cast(SharedSlots, Slots()), {each.name: set() for each in supervised}
-    )
+def states(*names: str) -> WorkflowStates:
+    """Return what tells of a process of these workflows."""
+    every = [supervised(name) for name in names]
+    return WorkflowStates(cast(Any, every), cast(SharedSlots, Slots()), {n: set() for n in names})
 
 
-FAR = Supervised("far", "standby", Stood("vm:1"))
-UNLED = Supervised("unled", "standby", Stood(None))
-CUT_OFF = Supervised("cut", "standby", Stood("vm:1", "no server"))
-BROKEN = Supervised("broken", "broken", errors=("bad",))
-BEGINS = Supervised("begins", "starting")
+def supervised(name: str) -> Supervised:
+    """Return a workflow by what befalls it."""
+    match name:
+        case "far":
+            return Supervised(name, "standby", stood("vm:1"))
+        case "unled":
+            return Supervised(name, "standby", stood(None))
+        case "cut":
+            return Supervised(name, "standby", stood("vm:1", "no server"))
+        case "broken":
+            return Supervised(name, "broken", errors=("bad",))
+        case _:
+            return Supervised(name, "starting")
 
 
 @pytest.mark.parametrize(
-    ("supervised", "ready", "standby", "said"),
+    ("names", "ready", "standby", "said"),
     [
-        ((FAR,), True, True, "far: vm:1 leads the workflow"),
-        ((UNLED,), True, True, "unled: no daemon leads the workflow"),
-        ((CUT_OFF,), False, True, "cut: no server"),
-        ((FAR, BROKEN), True, True, "broken is broken: bad"),
-        ((FAR, BEGINS), False, True, "begins: it is starting"),
-        ((BROKEN,), False, False, "no workflow works"),
+        (("far",), True, True, "far: vm:1 leads the workflow"),
+        (("unled",), True, True, "unled: no daemon leads the workflow"),
+        (("cut",), False, True, "cut: no server"),
+        (("far", "broken"), True, True, "broken is broken: bad"),
+        (("far", "begins"), False, True, "begins: it is starting"),
+        (("broken",), False, False, "no workflow works"),
     ],
 )
-def test_a_process_that_stands_by_is_ready(
-    supervised: tuple[Supervised, ...], ready: bool, standby: bool, said: str
+async def test_a_process_that_stands_by_is_ready(
+    names: tuple[str, ...], ready: bool, standby: bool, said: str
 ) -> None:
     """Unless it cannot reach the database: then it could neither answer nor take anything over."""
-    health = states(*supervised).health()
+    health = states(*names).health()
 
     assert (health.ready, health.standby) == (ready, standby)
     assert said in (*health.reasons, *health.details)
 
 
-def test_a_workflow_is_shown_with_its_leader() -> None:
+async def test_a_workflow_is_shown_with_its_leader() -> None:
     """One that another daemon leads, and why it cannot be asked."""
-    found = states(FAR, CUT_OFF, BROKEN).state().workflows
+    found = states("far", "cut", "broken").state().workflows
 
     assert [(each.name, each.status, each.leader, each.ready) for each in found] == [
         ("far", "standby", "vm:1", True),
