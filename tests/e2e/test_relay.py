@@ -9,8 +9,11 @@ from collections.abc import Iterator
 import pytest
 import trio
 
+from tests.e2e.conftest import Start
+from tests.e2e.daemon import Daemon
 from tests.e2e.failovers import SLOTS, Candidate, a_pair
 from tests.e2e.place import Json, Place, Ran
+from tests.e2e.test_common_limits import Sides
 from tests.e2e.witnessing import witnessed
 from tests.store.postgres_server import PostgresServer, postgres_running
 
@@ -83,6 +86,70 @@ def _agents(place: Place) -> list[str]:
     """Return the issue of each run whose agent has begun."""
     rows = [row for row in witnessed(place, "start") if row["program"] == "agent"]
     return [issue for issue, _ in {(row["issue"], row["run_id"]) for row in rows}]
+
+
+@pytest.mark.full
+async def test_processes_of_several_workflows_answer_for_each(
+    place: Place, server: PostgresServer, start: Start
+) -> None:
+    """Wherever it is led; the page of all has its rows, and a drain hands over what it can."""
+    sides = Sides(place, server)
+    sides.write()
+    sides.add(1, "delay=600", "docs")
+    url = server.url
+
+    async with start("east", SORTIE_STORE_URL=url) as east:
+        await _until_docs(east, status="running", leader=None)
+        async with start("west", SORTIE_STORE_URL=url) as west:
+            leader, other = await _led_by(east, west)
+            shown = await _until_docs(other, status="standby", running=1)
+            page = await other.get("/")
+            board = await other.get("/workflows/docs/")
+            side = "west" if other is west else "east"
+            file = str(sides.of[side, "docs"].workflow)
+            stopped = await place.sortie("stop", "docs-0", file, SORTIE_STORE_URL=url)
+            side = "east" if other is west else "west"
+            file = str(sides.of[side, "docs"].workflow)
+            drained = await place.sortie("drain", file, "--wait", "60", SORTIE_STORE_URL=url)
+            await _until_docs(other, status="running", leader=None)
+            await leader.ready(saying="standby")
+            after = (await leader.get("/api/v1/state")).json()
+
+    assert shown["leader"].endswith(f":{leader.process.pid}")
+    assert 'href="/workflows/docs/issues/docs-0"' in page.text
+    assert 'href="/workflows/docs/issues/docs-0"' in board.text
+    assert (stopped.code, stopped.err) == (0, "")
+    assert (drained.code, drained.out) == (0, "the daemon is drained: it leads no workflow\n")
+    assert after["drain"] == "drained"
+    assert {one["status"] for one in after["workflows"]} == {"standby"}
+
+
+async def _led_by(*daemons: Daemon) -> tuple[Daemon, Daemon]:
+    """Return the daemon that leads the workflow docs, and the one that stands by for it."""
+    with trio.fail_after(60):
+        while True:
+            states = [(await _docs(each))["status"] for each in daemons]
+            if sorted(states) == ["running", "standby"]:
+                one, two = daemons
+                return (one, two) if states[0] == "running" else (two, one)
+            await trio.sleep(0.1)
+
+
+async def _docs(daemon: Daemon) -> Json:
+    """Return how a process shows the workflow docs."""
+    state = (await daemon.get("/api/v1/state")).json()
+    return next(one for one in state["workflows"] if one["name"] == "docs")
+
+
+async def _until_docs(daemon: Daemon, *, running: int | None = None, **wanted: object) -> Json:
+    """Wait until a process shows the workflow docs so; return what it shows."""
+    with trio.fail_after(90):
+        while True:
+            shown = await _docs(daemon)
+            counted = running is None or (shown["counts"] or {}).get("running") == running
+            if counted and wanted.items() <= shown.items():
+                return shown
+            await trio.sleep(0.1)
 
 
 async def _until_agents(place: Place, count: int) -> None:
