@@ -24,6 +24,7 @@ class Lookup(Enum):
     WHOLE = auto()  # where the reference is the whole value
     NUMBER = auto()  # as WHOLE; the variable's text is read as a number
     ANYWHERE = auto()
+    NEEDED = auto()  # as ANYWHERE; a variable that is not set is an error, as nothing may stand in
     ONLY = auto()  # nothing but a reference is accepted
     ONLY_OR_TRACKER = auto()  # as ONLY, or the word ``tracker``
     PATH = auto()  # as WHOLE; then ``~`` is expanded and a relative path made absolute
@@ -92,10 +93,13 @@ def _resolve_text(node: Node, lookup: Lookup, context: DecodeContext) -> Resolve
         message = "needs a reference such as $TOKEN; the token itself must not stand in the file"
         return Resolved(None, wrong=[(node, message)])
     result = Resolved(node)
-    if whole or (names and lookup is Lookup.ANYWHERE):
+    if whole or (names and lookup in (Lookup.ANYWHERE, Lookup.NEEDED)):
         values = {name: context.lookup(name) for name in names}
         result.used = names
         result.unset = [name for name in values if not values[name]]
+        if result.unset and lookup is Lookup.NEEDED:
+            needed = f"{unset(result.unset)}, and nothing else may take its place"
+            return Resolved(None, used=names, wrong=[(node, needed)])
         if result.unset:
             return replace(result, node=None)
         if any(UNUSABLE.search(value) for value in values.values()):

@@ -45,7 +45,7 @@ class StoreSettings(Block):
     of, and ``weight`` how many workflows it is to lead, in proportion to others.
     """
 
-    url: Annotated[Secret | None, Lookup.ANYWHERE] = None
+    url: Annotated[Secret | None, Lookup.NEEDED] = None
     schema_name: Annotated[Line, Field(alias="schema")] = "sortie"
     shared_schema: Line = "sortie_shared"
     lease: Annotated[float, milliseconds(15_000, 3_600_000)] = Field(15.0, alias="lease_ms")

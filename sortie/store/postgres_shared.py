@@ -1,10 +1,13 @@
-"""The schema that all daemons of a database share; its scripts are only ever added to."""
+"""The schema that all daemons of a database share.
+
+Scripts are only ever added to, and leave what is there as it was: while daemons are upgraded one
+after the other, an older one works with the tables of a newer one.
+"""
 
 from __future__ import annotations
 
 from importlib.resources import files
 
-from sortie.model import StoreError
 from sortie.store.postgres_connection import PostgresConnection
 
 _DDL_LOCK = 0x536F72746965  # "Sortie": one session at a time makes or changes such a schema
@@ -13,17 +16,17 @@ _DDL_LOCK = 0x536F72746965  # "Sortie": one session at a time makes or changes s
 def bring_up_to_date(connection: PostgresConnection) -> None:
     """Make the schema that the connection's address names, or apply the scripts that it lacks.
 
-    Raises StoreError for one of a newer version, and psycopg.Error.
+    One of a newer version is used as it is. Raises psycopg.Error.
     """
     scripts = shared_scripts()
-    if _version(connection) == len(scripts):
+    if _version(connection) >= len(scripts):
         return
     schema = connection.address.schema
     with connection.begun():
         connection.execute(f"SELECT pg_advisory_xact_lock({_DDL_LOCK})")
         version = _version(connection)
-        if version > len(scripts):
-            raise _newer(connection)
+        if version >= len(scripts):
+            return
         if not _has_schema(connection):
             name = schema.replace('"', '""')
             connection.execute(f'CREATE SCHEMA "{name}"')
@@ -38,19 +41,9 @@ def bring_up_to_date(connection: PostgresConnection) -> None:
 def is_up_to_date(connection: PostgresConnection) -> bool:
     """Tell whether the schema is there as this version makes it, without changing it.
 
-    Raises StoreError for one of a newer version, and psycopg.Error.
+    One of a newer version is used as it is. Raises psycopg.Error.
     """
-    version, newest = _version(connection), len(shared_scripts())
-    if version > newest:
-        raise _newer(connection)
-    return version == newest
-
-
-def _newer(connection: PostgresConnection) -> StoreError:
-    return StoreError(
-        f"cannot use the schema {connection.address.schema}, which daemons share: it is of a newer"
-        " version of Sortie; install that one"
-    )
+    return _version(connection) >= len(shared_scripts())
 
 
 def shared_scripts() -> tuple[str, ...]:

@@ -138,6 +138,10 @@ REFUSED = {
         GOOD.replace("issues", "$NOPE"),
         ["W:6:9: file.path: is required, but $NOPE is not set or empty"],
     ),
+    "database that must not be another one": (
+        GOOD + "store: {url: $NOPE}",
+        ["W:9:14: store.url: $NOPE is not set or empty, and nothing else may take its place"],
+    ),
     "another user's home": (
         GOOD.replace("issues", "~bob/x") + "  model: a",
         ["W:6:9: file.path: needs a path; only ~ is expanded, not ~bob"],

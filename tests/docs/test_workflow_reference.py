@@ -56,6 +56,7 @@ SPECIAL = {
 }
 LOOKUPS = {
     "anywhere in the value": Lookup.ANYWHERE,
+    "anywhere in the value; a variable that is not set is an error": Lookup.NEEDED,
     "where the reference is the whole value": Lookup.WHOLE,
     "whole value, then as a number": Lookup.NUMBER,
     "whole value, then as a path": Lookup.PATH,

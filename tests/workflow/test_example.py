@@ -23,7 +23,12 @@ def loaded(path: Path) -> Workflow:
     return load(
         path,
         schemas=schemas(),
-        env={"HOME": "/home/me", "SORTIE_TOKEN": "token", "FORGE_TOKEN": "token-of-a-forge"},
+        env={
+            "HOME": "/home/me",
+            "SORTIE_TOKEN": "token",
+            "FORGE_TOKEN": "token-of-a-forge",
+            "SORTIE_STORE_URL": "postgresql://sortie@db.example/sortie",
+        },
     )
 
 
