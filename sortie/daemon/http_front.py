@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Set
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 import trio
@@ -137,13 +138,16 @@ def standby_server(leader: RelayedLeader, front: HttpFront) -> StandbyServer:
     """Load and make what answers for a workflow that another daemon leads; takes a while."""
     from prometheus_client import CollectorRegistry
 
+    from sortie.daemon.lease_metrics import lease_gauges
     from sortie.resources.descriptors import open_files_limit
     from sortie.telemetry.metrics import MetricsSink, expose
+    from sortie.telemetry.metrics.leases import LeaseCollector
     from sortie.web.event_stream import StreamRoom
     from sortie.web.server import connection_limit
     from sortie.web.standby_app import ServedStandby, StandbyServer
 
     registry = CollectorRegistry()
+    registry.register(LeaseCollector(partial(lease_gauges, leader.candidacy)))
     served = ServedStandby(
         leader=leader,
         metrics=lambda accept: expose(registry, accept),

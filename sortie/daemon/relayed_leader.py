@@ -25,19 +25,20 @@ _ANSWER_SECONDS = 30.0
 
 
 class RelayedLeader:
-    """See LeaderSource: the leader of the workflow that this process stands by for."""
+    """See LeaderSource: the leader of the workflow that this process stands by for, as its
+    ``candidacy`` has it."""
 
     def __init__(
         self, candidacy: Candidacy, relay: Relay, drain: ProcessDrain, known: Set[str]
     ) -> None:
-        self._candidacy = candidacy
+        self.candidacy = candidacy
         self._relay = relay
         self._drain = drain
         self._known = known
 
     async def ask(self, request: RelayedRequest) -> RelayedAnswer:
         """See LeaderSource."""
-        workflow = self._candidacy.workflow
+        workflow = self.candidacy.workflow
         try:
             return await self._relay.ask(replace(request, workflow=workflow))
         except Unanswered as exc:
@@ -47,7 +48,7 @@ class RelayedLeader:
         """See LeaderSource. A standby that cannot reach the database can take nothing over."""
         from sortie.web.health import Health
 
-        candidacy = self._candidacy
+        candidacy = self.candidacy
         if candidacy.error is not None:
             return Health(ready=False, reasons=(candidacy.error,))
         leader = candidacy.leader or "no daemon"

@@ -7,7 +7,7 @@ not count when two views are compared: followers of live events are not told tha
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from sortie.model.times import rfc3339
 from sortie.store.leases import EndedBy
@@ -94,3 +94,13 @@ class KnownDaemonView:
         leads = ", ".join(self.leads) or "nothing"
         drained = ", is drained" if self.draining else ""
         return f"{self.name} lives{drained}, leads {leads}, version {self.version}"
+
+
+def forget_passing_time(state: dict[str, Any]) -> None:
+    """Take out of a state, as programs get it, what changes as time passes."""
+    lease = state.get("lease")
+    if isinstance(lease, dict):
+        lease.pop("seconds_left", None)
+        lease.pop("seconds_since_renewal", None)
+    for daemon in state.get("daemons", ()):
+        daemon.pop("heard_at", None)

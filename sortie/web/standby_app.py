@@ -37,6 +37,7 @@ from sortie.web.drain import DrainSource
 from sortie.web.drain_operations import drain_operations
 from sortie.web.event_stream import EventStream, LiveEvents, StreamRoom
 from sortie.web.health import Health
+from sortie.web.leases import forget_passing_time
 from sortie.web.middleware import CALLER, AccessMiddleware
 from sortie.web.relayed_requests import LEADERS_BASE
 from sortie.web.responses import error_response, page_response
@@ -109,6 +110,7 @@ class RelayedFeed:
             body = rebased(body, answer.headers.get(LEADERS_BASE, ""), base)
         content = json.loads(body)
         content.pop(self._moving, None)
+        forget_passing_time(content)
         if content == self._content:
             return False
         self._seen, self._content, self._is_new = body, content, True

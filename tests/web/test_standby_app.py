@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Set
 from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import timedelta
 
 import httpx
 import pytest
@@ -22,10 +24,11 @@ from sortie.web.event_stream import StreamRoom
 from sortie.web.health import Health
 from sortie.web.relayed_requests import relayed_answer
 from sortie.web.sessions import BrowserSessions
-from sortie.web.standby_app import ServedStandby, StandbyServer
+from sortie.web.standby_app import RelayedFeed, ServedStandby, StandbyServer
 from tests.web.conftest import World
 from tests.web.drains import FakeDrains
 from tests.web.fixed_daemon import FixedDaemon
+from tests.web.leases import HERE, LEASE
 
 URL = "http://localhost:7678"
 TOKEN = "a-token-of-the-standby"
@@ -288,3 +291,19 @@ async def test_live_events_are_made_of_looks_at_the_leader(
     assert answer.text.count("event: ") >= 1
     assert f"event: {event}\n" in answer.text
     assert "DEMO-1" in answer.text
+
+
+async def test_time_that_passes_at_the_leader_is_no_news(leader: Leader, world: World) -> None:
+    """A renewal of the lease wakes no follower of the standby; another leader does."""
+    feed = RelayedFeed(leader, "state", "/api/v1/state", "generated_at")
+    world.state = replace(world.state, lease=LEASE, daemons=(HERE,))
+    first = await feed.look()
+    renewed = replace(LEASE, seconds_left=15.0, seconds_since_renewal=0.0)
+    heard = replace(HERE, heard_at=HERE.heard_at + timedelta(seconds=5))
+    world.state = replace(world.state, lease=renewed, daemons=(heard,))
+    second = await feed.look()
+    world.state = replace(world.state, lease=replace(renewed, leader="west:9"))
+    third = await feed.look()
+
+    assert (first, second, third) == (True, False, True)
+    assert json.loads(feed.whole()[0].data)["lease"]["seconds_left"] == 15.0
