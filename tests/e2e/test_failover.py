@@ -35,11 +35,18 @@ async def test_a_stopped_leader_is_followed_and_never_wakes(
         await pair.worked_on(2 * SLOTS)
         acquired = await following.daemon.line("lease.acquired")
         interrupted = following.daemon.lines("run.interrupted")
+        seen = await following.daemon.state()
 
     assert pair.troubles() == []
     assert acquired["former"].endswith(f":{former.pid}")
     assert len(interrupted) == SLOTS
     assert [row[2] for row in pair.leaderships()] == ["expired", "released"]
+    assert seen["lease"]["is_here"]
+    assert seen["lease"]["token"] == acquired["token"]
+    assert [one["ended_by"] for one in seen["lease"]["last"]] == [None, "expired"]
+    leads = {one["name"]: one["leads"] for one in seen["daemons"]}
+    assert leads[acquired["former"]] == []
+    assert leads[seen["lease"]["leader"]] == [seen["lease"]["workflow"]]
 
 
 async def test_a_leader_whose_disk_is_full_lets_another_one_lead(
