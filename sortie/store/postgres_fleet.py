@@ -24,8 +24,8 @@ _MOST_DAEMONS = 200
 _DAEMONS = """
 SELECT id, name, version, weight, draining, since,
   extract(epoch FROM now() - expires)::float8 AS over,
-  ARRAY(SELECT workflow FROM leases WHERE leases.daemon = daemons.id AND leases.expires > now()
-    ORDER BY workflow) AS leads
+  ARRAY(SELECT workflow FROM leases JOIN candidates USING (workflow, daemon)
+    WHERE leases.daemon = daemons.id AND leases.expires > now() ORDER BY workflow) AS leads
 FROM daemons ORDER BY name, since LIMIT %(most)s::int
 """
 
