@@ -72,11 +72,19 @@ class _Asked(Struct, frozen=True, kw_only=True):
 
 class CommonLimits:
     """The part of this process. ``exchange`` leads to the others, ``patience`` is the length of a
-    lease in seconds, and ``most`` the limit that the process was given, None for none."""
+    lease in seconds, and ``most`` the limit that the process was given, None for none. ``alone``:
+    the process was begun for one workflow."""
 
     def __init__(
-        self, exchange: CommonExchange, patience: float, most: int | None, publish: Publish
+        self,
+        exchange: CommonExchange,
+        patience: float,
+        most: int | None,
+        publish: Publish,
+        *,
+        alone: bool = False,
     ) -> None:
+        self._alone = alone
         self.error: str | None = None
         self._exchange = exchange
         self._patience = patience
@@ -189,7 +197,11 @@ class CommonLimits:
             if member != one.on_record:
                 one.reports += 1
                 reports[name] = SlotReport(
-                    token=one.lease.token, number=one.reports, member=member, most=self._most
+                    token=one.lease.token,
+                    number=one.reports,
+                    member=member,
+                    most=self._most,
+                    alone=self._alone,
                 )
         now = trio.current_time()
         order = Order(

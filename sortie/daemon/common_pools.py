@@ -21,9 +21,18 @@ _EXCHANGES = 3
 
 
 class CommonPools:
-    """``most`` is the limit for all workflows that this process was given, None for none."""
+    """``most`` is the limit for all workflows that this process was given, None for none;
+    ``alone``: it was begun for one workflow."""
 
-    def __init__(self, leaderships: Leaderships, most: int | None, publish: Publish) -> None:
+    def __init__(
+        self,
+        leaderships: Leaderships,
+        most: int | None,
+        publish: Publish,
+        *,
+        alone: bool = False,
+    ) -> None:
+        self._alone = alone
         self._leaderships = leaderships
         self._most = most
         self._publish = publish
@@ -44,7 +53,9 @@ class CommonPools:
             exchange = CommonExchange(
                 keeper.address, keeper.daemon, keeper.name, lease / _EXCHANGES
             )
-            pool = self._pools[keeper] = CommonLimits(exchange, lease, self._most, self._publish)
+            pool = self._pools[keeper] = CommonLimits(
+                exchange, lease, self._most, self._publish, alone=self._alone
+            )
             self._new.append(pool)
             self._came.set()
         return self._pools[keeper]

@@ -178,7 +178,7 @@ async def _lead(life: _Life, front: HttpFront | None = None) -> int:
     async def end_former(mark: int) -> bool:
         return await ended_by_mark(mark, settings, options.environ)
 
-    common = CommonPools(life.leaderships, None, process.sinks[0])
+    common = CommonPools(life.leaderships, None, process.sinks[0], alone=True)
     async with (
         leading(candidacy, process.sinks[0], process.end_grace),
         open_database(settings, end_former) as database,

@@ -6,7 +6,7 @@ the others (max-min fairness). What is lent comes back as runs end.
 Rule 3: a slot that cannot be divided goes to the scheduler that is owed most, so that none starves.
 Rule 4: a limit is lowered at once, and raised only by slots that no scheduler uses, holds or was
 told of.
-Rule 5: a scheduler that is alone has all slots, wanted or not.
+Rule 5: where there are slots for all that the schedulers may have, each has them, wanted or not.
 So the sum of all runs never exceeds the common limit, also while limits move.
 """
 
@@ -181,8 +181,7 @@ class Allocator:
             for name, member in members.items()
         }
         wanted = self._slots.divide(total, claims, seconds)
-        if len(members) == 1:
-            wanted = {name: min(total, member.cap) for name, member in members.items()}
+        wanted = _all_that_they_may_have(total, members) or wanted
         slots = self._moved(total, wanted, members, lambda grant: grant.slots, lambda use: use.used)
         return {
             name: grant
@@ -229,8 +228,7 @@ class Allocator:
             for name, member in there.items()
         }
         wanted = self._hosts.setdefault(host, _Pool()).divide(limit, claims, seconds)
-        if len(members) == 1:
-            wanted = {name: min(limit, member.cap) for name, member in there.items()}
+        wanted = _all_that_they_may_have(limit, there) or wanted
         return self._moved(
             limit,
             wanted,
@@ -262,6 +260,12 @@ class Allocator:
             limit[name] += raised
             free -= max(0, raised - held)
         return limit
+
+
+def _all_that_they_may_have(total: int, members: Mapping[str, SlotMember]) -> dict[str, int] | None:
+    """Return the own limit of each, None where the total is too small for all of these."""
+    most = {name: min(total, member.cap) for name, member in members.items()}
+    return most if sum(most.values()) <= total else None
 
 
 def _room(name: str, member: SlotMember, by_host: Mapping[str, Mapping[str, int]]) -> int:

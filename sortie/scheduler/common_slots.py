@@ -25,12 +25,14 @@ from sortie.scheduler.grants import SlotGrant, SlotUse
 
 class SlotReport(Struct, frozen=True, kw_only=True):
     """What a leader says of its workflow. ``member`` is None once all of its runs have ended, and
-    ``most`` the limit for all workflows that its process was given, None for none."""
+    ``most`` the limit for all workflows that its process was given, None for none. ``alone``: the
+    process was begun for this workflow alone, which shares its limit with no other by that."""
 
     token: int
     number: int
     member: SlotMember | None
     most: int | None = None
+    alone: bool = False
 
     def is_newer_than(self, other: SlotReport | None) -> bool:
         """Tell whether it counts where the other is known."""
@@ -90,12 +92,15 @@ class CommonAllocator:
 
     def _total(self, led: Set[str]) -> int:
         """Return the common limit: the smallest that a process was given, or else the largest of
-        the workflows' own."""
-        of_led = [report for name, report in self._reports.items() if name in led]
-        of_all = [r for r in of_led or self._reports.values() if r.member is not None]
-        given = [report.most for report in of_all if report.most is not None]
-        caps = (r.member.cap for r in of_all if r.member is not None)
-        return min(given) if given else max(caps, default=0)
+        the workflows' own; all of these together where each has a process of its own."""
+        known = {name: r for name, r in self._reports.items() if r.member is not None}
+        of_led = [report for name, report in known.items() if name in led] or list(known.values())
+        given = [report.most for report in of_led if report.most is not None]
+        if given:
+            return min(given)
+        if all(report.alone for report in of_led):
+            return sum(r.member.cap for r in known.values() if r.member is not None)
+        return max(r.member.cap for r in of_led if r.member is not None)
 
 
 def _without_leader(member: SlotMember) -> SlotMember:

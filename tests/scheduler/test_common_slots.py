@@ -324,6 +324,19 @@ def test_the_smallest_limit_that_a_process_was_given_holds() -> None:
     assert totals == [4, 6, 7, 4]
 
 
+def test_workflows_with_processes_of_their_own_limit_each_other_by_nothing() -> None:
+    """Nor does one whose leader is dead; a process with several workflows brings the limit."""
+    alone = [SlotReport(token=n, number=1, member=member(3, more=9), alone=True) for n in (1, 2)]
+    reports = dict(zip(("api", "docs"), alone, strict=True))
+    allocator = CommonAllocator({})
+    told = allocator.allocate(reports, {"docs"}, 0.0)
+    assert told["docs"].grants[-1].slots == 3
+
+    reports["web"] = SlotReport(token=3, number=1, member=member(2, more=9))
+    allocator.allocate(reports, {"docs", "web"}, 1.0)
+    assert allocator.total == 3
+
+
 def test_what_a_dead_leader_had_counts_until_another_reports() -> None:
     """It wants nothing more, its guaranteed slots are lent, and what it was told is not granted
     again."""
