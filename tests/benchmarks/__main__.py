@@ -15,6 +15,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
+
 from tests.benchmarks.report import as_json, as_text, machine
 from tests.benchmarks.row import Measure, Row, Scale, Value, named
 from tests.benchmarks.table import ROWS
@@ -57,7 +59,8 @@ def measure(rows: Sequence[Row], scale: Scale) -> tuple[dict[str, Value], bool]:
         sys.stderr.write(f"measuring {', '.join(names)}\n")
         try:
             values |= one(scale)
-        except Exception as error:  # the edge: the other rows are still worth having
+        # The edge: the other rows are still worth having.
+        except (Exception, pytest.skip.Exception) as error:
             failed = True
             sys.stderr.write(f"{', '.join(names)} failed: {type(error).__name__}: {error}\n")
     return values, failed

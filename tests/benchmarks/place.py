@@ -226,6 +226,11 @@ class BenchmarkPlace(Place):
         super().__init__(root)
         self.marks = Marks(root / "marks")
         self.agent = root / "agent"
+        self.variables: dict[str, str] = {}
+
+    def environ(self, more: Mapping[str, str | None]) -> dict[str, str]:
+        """Return a clean environment with ``variables``, changed by ``more``."""
+        return super().environ(self.variables | dict(more))
 
     def write_agent(self, turn: str) -> None:
         """Write the agent: ``turn`` is what it does, in its workspace, after it has begun.

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from tests.benchmarks.bare import run_all_bare, spawn_all
 from tests.benchmarks.place import HANDED_OFF, benchmark_place
 from tests.benchmarks.row import Scale, Value
+from tests.store.postgres_server import PostgresServer
 
 ISSUES = 500
 AGENT = "exec sleep 0.2"
@@ -54,14 +55,18 @@ def _rows(slots: int, scale: Scale) -> dict[str, Value]:
     }
 
 
-def run_all(count: int, slots: int) -> Batch:
-    """Have a daemon run issues of one turn each.
+def run_all(count: int, slots: int, server: PostgresServer | None = None) -> Batch:
+    """Have a daemon run issues of one turn each, with its rows in a file or on a server.
 
     Processor time counts from the first agent's beginning to the last issue's handoff.
     """
     with benchmark_place() as place:
         place.write_agent(AGENT)
-        place.configure(POLL, agent={"max_concurrent_agents": slots})
+        store = {}
+        if server is not None:
+            place.variables["SORTIE_STORE_URL"] = server.url
+            store = {"url": "$SORTIE_STORE_URL", "schema": server.schema()}
+        place.configure(POLL, agent={"max_concurrent_agents": slots}, store=store)
         place.add_issues(f"N-{number}" for number in range(count))
         with place.daemon() as daemon:
             began = place.marks.wait("begun")

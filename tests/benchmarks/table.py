@@ -5,8 +5,6 @@ from __future__ import annotations
 from tests.benchmarks import (
     containers,
     idle,
-    inner,
-    leases,
     living,
     output,
     pods,
@@ -22,6 +20,7 @@ from tests.benchmarks import (
     watching,
 )
 from tests.benchmarks.row import Row
+from tests.benchmarks.store_rows import STORE_ROWS
 
 ROWS = (
     Row(
@@ -288,19 +287,5 @@ ROWS = (
         baseline="cat into cat",
         measure=output.output,
     ),
-    Row(
-        name="store.commit",
-        what="a commit of one record, synchronized to disk",
-        unit="ms",
-        baseline="a page written and synchronized",
-        measure=inner.store,
-    ),
-    Row(
-        name="leases.statements",
-        what="20 daemons with 100 workflows share 50 slots: statements of the server a second",
-        unit="1/s",
-        bar=200,
-        baseline="none",
-        measure=leases.leases,
-    ),
+    *STORE_ROWS,
 )
