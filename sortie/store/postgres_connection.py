@@ -79,13 +79,17 @@ class PostgresConnection:
         return cursor.fetchall() if cursor.description else []
 
     @contextmanager
-    def begun(self) -> Iterator[None]:
-        """Begin a transaction; what the block has not committed is undone."""
+    def begun(self, first: str = "") -> Iterator[int]:
+        """Begin a transaction; what the block has not committed is undone.
+
+        ``first`` is a statement that goes with the BEGIN, in the same round trip; the number of its
+        rows is given.
+        """
         connection = self.live()
-        connection.execute("BEGIN")
         self._in_transaction = True
         try:
-            yield
+            cursor = connection.execute(f"BEGIN; {first}".encode())
+            yield cursor.rowcount if cursor.nextset() else 0
         finally:
             self._in_transaction = False
             if connection.info.transaction_status != TransactionStatus.IDLE:

@@ -29,7 +29,7 @@ from sortie.store.postgres_address import PostgresAddress
 from sortie.store.postgres_connection import PostgresConnection
 from sortie.store.postgres_errors import explanation
 from sortie.store.postgres_lock import SchemaLock
-from sortie.store.postgres_statements import translated
+from sortie.store.postgres_statements import IDENTITY, translated
 from sortie.store.postgres_texts import restored_row, storable_row
 
 T = TypeVar("T")
@@ -38,12 +38,6 @@ _TRIES = 3
 
 _NUMBERED = {"runs": "seq", "comments_due": "rowid"}
 """Tables with a column that numbers their rows."""
-
-_IDENTITY = """
-SELECT (SELECT system_identifier FROM pg_control_system()) AS server,
-  (SELECT oid::bigint FROM pg_database WHERE datname = current_database()) AS database,
-  (SELECT oid::bigint FROM pg_namespace WHERE nspname = current_schema()) AS schema
-"""
 
 
 class PostgresDatabase(ServerDatabase):
@@ -161,8 +155,7 @@ class PostgresDatabase(ServerDatabase):
         """Write everything inside, durably, or nothing."""
         self.take_lock()
         mark = secrets.randbits(62)
-        with self.connection.begun():
-            self.require_lease()
+        with self._begun():
             yield
             try:
                 self.execute(f"UPDATE store_state SET mark = {mark}; COMMIT")
@@ -171,21 +164,32 @@ class PostgresDatabase(ServerDatabase):
                 raise
             self._mark = mark
 
+    @contextmanager
+    def _begun(self) -> Iterator[None]:
+        """Begin a transaction as ``require_lease`` does, in one round trip."""
+        with self.connection.begun(self._lease_lock) as rows:
+            self._require_lease(rows)
+            yield
+
     def require_lease(self) -> None:
-        """Keep the lease from being acquired anew until the transaction ends, if there is one.
+        """Keep the lease from being acquired anew until the transaction ends.
 
         Raises LeaseLost where that has happened already.
         """
+        if self._lease is not None:
+            self._require_lease(len(self.execute(self._lease_lock)))
+
+    @property
+    def _lease_lock(self) -> str:
+        """The statement that locks the row of the lease, which is gone with a newer one."""
         if self._lease is None:
-            return
+            return ""
         shared = self.address.shared_schema.replace('"', '""')
-        rows = self.execute(
-            f'SELECT token FROM "{shared}".leases'
-            " WHERE workflow = %(workflow)s AND token = %(token)s FOR KEY SHARE",
-            workflow=self._lease.workflow,
-            token=self._lease.token,
-        )
-        if not rows:
+        token = self._lease.token
+        return f'SELECT token FROM "{shared}".leases WHERE token = {token:d} FOR KEY SHARE'
+
+    def _require_lease(self, rows: int) -> None:
+        if self._lease is not None and not rows:
             self._lease.refuse()
             raise LeaseLost(
                 f"cannot write to the database {self.name}: another daemon leads this workflow now;"
@@ -196,8 +200,7 @@ class PostgresDatabase(ServerDatabase):
     def forgettable_transaction(self) -> Iterator[None]:
         """Write everything inside, or nothing; a crash of the server may undo it."""
         self.take_lock()
-        with self.connection.begun():
-            self.require_lease()
+        with self._begun():
             self.execute("SET LOCAL synchronous_commit = off")
             yield
             self.execute("COMMIT")
@@ -261,7 +264,7 @@ class PostgresDatabase(ServerDatabase):
     def begin(self) -> None:
         """Take what the database holds now as what is known of it; the lock is held already."""
         self._mark = self._current_mark()
-        (row,) = self.execute(_IDENTITY)
+        (row,) = self.execute(IDENTITY)
         self.identity = (row["server"] % (1 << 64), row["database"] << 32 | row["schema"])
 
     def _current_mark(self) -> int:

@@ -1,4 +1,4 @@
-"""The named statements as PostgreSQL has them; ``queries.sql`` has them as SQLite does."""
+"""The statements of PostgreSQL: the named ones, which ``queries.sql`` has as SQLite takes them."""
 
 from __future__ import annotations
 
@@ -14,6 +14,13 @@ _DIFFERENCES = (
     (re.compile(r"\bWHERE delivery_pending\b"), "WHERE delivery_pending <> 0"),
 )
 """What is written otherwise for PostgreSQL than in ``queries.sql``."""
+
+IDENTITY = """
+SELECT (SELECT system_identifier FROM pg_control_system()) AS server,
+  (SELECT oid::bigint FROM pg_database WHERE datname = current_database()) AS database,
+  (SELECT oid::bigint FROM pg_namespace WHERE nspname = current_schema()) AS schema
+"""
+"""What tells the schema of a server from all others."""
 
 
 @cache
