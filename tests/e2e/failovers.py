@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -205,8 +205,13 @@ class Pair:
 
 
 @asynccontextmanager
-async def a_pair(place: Place, server: PostgresServer) -> AsyncIterator[Pair]:
-    """Give a workflow with three issues, whose agents wait, and two daemons that would lead it."""
+async def a_pair(
+    place: Place, server: PostgresServer, **blocks: Mapping[str, object] | str
+) -> AsyncIterator[Pair]:
+    """Give a workflow with three issues, whose agents wait, and two daemons that would lead it.
+
+    ``blocks`` are further settings of the workflow.
+    """
     schema = server.schema()
     let_witness(
         place,
@@ -216,6 +221,7 @@ async def a_pair(place: Place, server: PostgresServer) -> AsyncIterator[Pair]:
         file={"path": str(place.issues)},
         polling={"interval_ms": 500},
         store={"url": "$SORTIE_STORE_URL", "schema": schema, "weight": "$SORTIE_WEIGHT"},
+        **blocks,
     )
     (place.root / "locks").mkdir(exist_ok=True)
     for number in range(SLOTS):

@@ -8,10 +8,14 @@ import sys
 from collections.abc import Iterator
 
 import pytest
+import trio
 
 from tests.e2e.failovers import BLOWS, SLOTS, a_pair
 from tests.e2e.place import Place
+from tests.e2e.remote import Fleet
+from tests.e2e.witnessing import witnessed
 from tests.store.postgres_server import PostgresServer, postgres_running
+from tests.transports.ssh.sshd import requires_sshd
 
 SEEDS = int(os.environ.get("SORTIE_FAILOVER_SEEDS", "3"))
 """Games to play with --full; each has six failovers, whose seconds it prints."""
@@ -64,6 +68,45 @@ async def test_a_leader_whose_disk_is_full_lets_another_one_lead(
     assert pair.troubles() == []
     assert "No space left on device" in lost["reason"]
     assert pair.leaderships()[0][2] == "unfit"
+
+
+async def agents_began(place: Place, runs: int) -> None:
+    """Wait until the agents of so many runs have begun."""
+    with trio.fail_after(120.0):
+        while True:
+            begun = [one for one in witnessed(place, "start") if one["program"] == "agent"]
+            if len({one["run_id"] for one in begun}) >= runs:
+                return
+            await trio.sleep(0.1)
+
+
+@requires_sshd
+@pytest.mark.full
+@pytest.mark.parametrize("outlives", [False, True], ids=["plain", "reattach"])
+@pytest.mark.parametrize("blow", ["stopped", "cut off", "killed"])
+async def test_a_leader_is_followed_on_a_host(
+    place: Place, server: PostgresServer, blow: str, *, outlives: bool
+) -> None:
+    """The links of the former one stand, or its host has not noticed that they are gone: its agents
+    end before those of the next one begin."""
+    fleet = Fleet(place)
+    (host,) = fleet.add("one")
+    try:
+        blocks = fleet.blocks(worker={"ssh_reattach": outlives})
+        async with a_pair(place, server, **blocks) as pair:
+            former = await pair.led()
+            await agents_began(place, SLOTS)
+            following = await pair.strike(blow)
+            await agents_began(place, 2 * SLOTS)
+            acquired = await following.daemon.line("lease.acquired")
+            reaped = following.daemon.lines("run.interrupted")
+    finally:
+        left = host.close()
+
+    assert pair.troubles() == []
+    assert acquired["former"].endswith(f":{former.pid}")
+    assert len(reaped) == SLOTS
+    assert left == []
 
 
 @pytest.mark.full
