@@ -36,7 +36,7 @@ async def hand_over_when_asked(
         orchestrator.tell(StartsSuspended(_REASONS[reason]))
         while candidacy.handing_over is not None:
             with trio.move_on_after(_LOOK):
-                await wish.wait()
+                await candidacy.wish.wait()  # each event is set once
             if candidacy.handing_over is not None and not _running(orchestrator):
                 orchestrator.shut_down()
                 return
