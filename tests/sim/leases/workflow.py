@@ -1,0 +1,176 @@
+"""A workflow that several daemons can lead: its tracker, its rows, and what is known of its issues.
+
+An account is kept by each leader for itself; what is committed of it is common.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from random import Random
+
+import trio
+
+from sortie.config.settings import Settings
+from sortie.model import Failed, Issue, IssueId, RunId, RunReport, StopReason
+from sortie.scheduler import Policy
+from tests.sim.leases.database import Rows
+from tests.sim.leases.lease_server import LeaseServer
+from tests.sim.system.account import Account, Ledger, Standing
+from tests.sim.system.machine import Machine, Process
+from tests.sim.system.programs import Shell
+from tests.sim.system.trace import Trace
+from tests.sim.system.witnesses import Witnesses
+from tests.sim.system.world import sim_settings
+from tests.trackers.fake import FakeTracker
+
+
+class Workflow:
+    """What outlives each leader. ``hosts`` are where its runs are, none for the leader's machine.
+
+    ``durable`` is the account as far as it is committed; ``unheard`` are issues that were handed
+    off, and no leader has heard so.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        issues: list[Issue],
+        hosts: tuple[str, ...],
+        path: str,
+        server: LeaseServer,
+        trace: Trace,
+    ) -> None:
+        self.name = name
+        self.hosts = hosts
+        self.truth = FakeTracker(issues)
+        self.rows = Rows(name, path, server, trace)
+        self.trace = trace
+        self.durable = Ledger()
+        self.unheard: set[IssueId] = set()
+        self.settings: Settings = lease_settings(hosts)
+
+    @property
+    def names(self) -> list[str]:
+        """The ids of its issues."""
+        return list(map(str, self.truth._issues))
+
+    def owns(self, issue_id: str) -> bool:
+        """Tell whether an issue is of this workflow."""
+        return issue_id in self.truth._issues
+
+    def move_issue(self, name: str, state: str) -> None:
+        """Have a person or an agent move an issue."""
+        self.trace.note("tracker", f"{name} is moved to {state}")
+        self.truth.edit(name, state=state)
+
+
+class Fleet(Machine):
+    """All machines, as the witnesses look at them; what a sleeping machine holds does nothing."""
+
+    def __init__(self, nursery: trio.Nursery, shell: Shell, trace: Trace) -> None:
+        self.machines: list[Machine] = []
+        self.asleep: set[Machine] = set()
+        super().__init__(nursery, shell, trace)
+
+    @property
+    def alive(self) -> list[Process]:
+        """What lives on machines that are awake."""
+        return list(self._awake())
+
+    @alive.setter
+    def alive(self, _processes: list[Process]) -> None:
+        pass
+
+    def _awake(self) -> Iterator[Process]:
+        for machine in self.machines:
+            if machine not in self.asleep:
+                yield from machine.alive
+
+
+class LeaderAccount(Account):
+    """The account of one leader, whose commits are the workflow's."""
+
+    def __init__(self, workflow: Workflow) -> None:
+        self._workflow = workflow
+        kept = workflow.durable
+        super().__init__()
+        workflow.durable = kept
+
+    def end(self, run_id: RunId, report: RunReport, policy: Policy, now: float) -> None:
+        """Note how a run ended; one that failed by its host is made again as the same attempt."""
+        run, end = self.open[run_id], report.end
+        standing = self.now.standings.get(run.start.issue.id, Standing())
+        by_host = isinstance(end, Failed) and (end.unreached or end.adrift)
+        keeps = by_host and run.stopped in (None, StopReason.SHUTDOWN)
+        if isinstance(end, Failed) and not end.unreached and standing.interruptions:
+            keeps = False
+        super().end(run_id, report, policy, now)
+        if keeps:
+            issue_id = run.start.issue.id
+            self.now.standings[issue_id] = Standing(standing.attempt, standing.interruptions)
+            if isinstance(end, Failed) and not end.unreached:
+                self.now.standings[issue_id].interruptions = 1
+            if run.turn:
+                self.now.sessions[issue_id] -= 1
+
+    @property
+    def _durable(self) -> Ledger:
+        return self._workflow.durable
+
+    @_durable.setter
+    def _durable(self, ledger: Ledger) -> None:
+        self._workflow.durable = ledger
+
+
+class LeaderWitnesses(Witnesses):
+    """See what one leader does; ``unreachable`` are machines that it cannot ask."""
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        workflow: Workflow,
+        account: Account,
+        unreachable: Callable[[Machine], bool],
+        trace: Trace,
+    ) -> None:
+        super().__init__(fleet, workflow.rows.disk, account, trace)
+        self._fleet = fleet
+        self._workflow = workflow
+        self._unreachable = unreachable
+        self._unheard = workflow.unheard
+
+    def assert_swept(self) -> None:
+        """See that nothing is left of earlier leaders where a new one begins its work."""
+        for machine in self._fleet.machines:
+            if machine in self._fleet.asleep or self._unreachable(machine):
+                continue
+            for process in machine.alive:
+                if process.cookie and self._workflow.owns(process.issue_id):
+                    self._trace.wrong(f"{process} outlives the recovery")
+
+
+def lease_settings(hosts: tuple[str, ...]) -> Settings:
+    """Return the settings of a workflow."""
+    return sim_settings(
+        tracker={"handoff_state": "Review", "in_progress_state": "Doing"},
+        agent={
+            "max_turns": 2,
+            "max_concurrent_agents": 2,
+            "turn_timeout_ms": 60_000,
+            "stall_timeout_ms": 40_000,
+            "stop_grace_ms": 2_000,
+            "max_retry_backoff_ms": 20_000,
+        },
+        worker={"ssh_hosts": list(hosts)} if hosts else {},
+        polling={"interval_ms": 20_000},
+    )
+
+
+def drawn_hosts(draw: Random) -> tuple[str, ...]:
+    """Return where the runs of a workflow are."""
+    return draw.choice([(), (), ("h1",), ("h1", "h2")])
+
+
+WITNESSES: ContextVar[LeaderWitnesses] = ContextVar("WITNESSES")
+"""Those of the leader for which a task runs."""
