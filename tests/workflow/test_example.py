@@ -18,7 +18,10 @@ from tests.docs.pages import built_in_schemas
 EXAMPLE = Path(__file__).parents[2] / "WORKFLOW.example.md"
 
 
-def loaded(path: Path) -> Workflow:
+SERVER = {"SORTIE_STORE_URL": "postgresql://sortie@db.example/sortie"}
+
+
+def loaded(path: Path, **more: str) -> Workflow:
     """Load a workflow with the adapters there are."""
     return load(
         path,
@@ -27,7 +30,7 @@ def loaded(path: Path) -> Workflow:
             "HOME": "/home/me",
             "SORTIE_TOKEN": "token",
             "FORGE_TOKEN": "token-of-a-forge",
-            "SORTIE_STORE_URL": "postgresql://sortie@db.example/sortie",
+            **more,
         },
     )
 
@@ -94,10 +97,10 @@ def test_what_is_a_comment_would_be_right_too(tmp_path: Path) -> None:
     pods = re.search(r"^  kubernetes:.*\n(?:    .*\n)+  kubeconfig:.*\n", text, flags=re.MULTILINE)
     assert pods is not None
     path.write_text(re.sub(r"^  ssh_.*\n", "", text, flags=re.MULTILINE))
-    in_pods = loaded(path).settings
+    in_pods = loaded(path, **SERVER).settings
     path.write_text(text.replace(pods[0], ""))
 
-    settings = loaded(path).settings
+    settings = loaded(path, **SERVER).settings
 
     assert in_pods.worker.kubernetes is not None
     assert in_pods.worker.kubernetes.max_pods == 10
