@@ -26,12 +26,9 @@ from sortie.transports.kubernetes.manifests import (
     RESCUED,
     RESCUED_AT,
     RUN,
-    TOKEN,
     WARM,
-    claim_of,
     issue_label,
     pod_name,
-    taken,
 )
 from sortie.transports.kubernetes.objects import (
     CLAIMS,
@@ -46,12 +43,9 @@ from sortie.transports.kubernetes.objects import (
 from sortie.transports.kubernetes.pod_start import PodStart
 from sortie.transports.kubernetes.sandboxes import Sandboxes, will_make_pod
 from sortie.transports.kubernetes.standing import PodState, standing_of
+from sortie.transports.kubernetes.volume_claims import NOT_KEPT, VolumeClaims, check_newest
 from sortie.transports.kubernetes.warm_pods import WarmPods
-from sortie.transports.remote.fence import taken_over
 from sortie.transports.remote.launch import HostGone
-
-_TRIES = 3  # to delete a claim that changes meanwhile
-_NOT_KEPT: Json = {"labels": {RESCUED: None}, "annotations": {RESCUED_AT: None}}
 
 
 class FoundPod(Struct, frozen=True, kw_only=True):
@@ -80,6 +74,7 @@ class PodKeeper:
         self._token = token
         self._warm = warm
         self._sandboxes = Sandboxes(objects, pods)
+        self._claims = VolumeClaims(objects, pods)
         self._start = PodStart(objects, pods.start_timeout, warm.give_up)
 
     async def running(self, key: str, *, make: bool) -> FoundPod | None:
@@ -98,13 +93,13 @@ class PodKeeper:
                 sandbox = await self._sandboxes.of(key)
                 pod = await self._pod_of(key)
                 for one in (sandbox, pod):
-                    self._check_newest(one)
+                    check_newest(self._objects.host, one)
                 usable = pod is not None and self._is_usable(pod)
                 if pod is not None and usable and not self._sandboxes.will_go(pod, sandbox):
                     name = pod["metadata"]["name"]
-                    await self._own_claim(key, pod)
+                    await self._claims.give(key, pod)
                     if make and label(pod, RESCUED):
-                        await self._objects.change_pod(name, _NOT_KEPT)
+                        await self._objects.change_pod(name, NOT_KEPT)
                     await self._start.wait(name, pod)
                     return self._found(await self._objects.get(PODS, name) or pod, origin)
                 if sandbox is not None:
@@ -114,7 +109,7 @@ class PodKeeper:
                     await self._sandboxes.delete(sandbox)
                 if pod is not None:
                     await self._end_before(pod)
-                claim = await self._claim_of(key)
+                claim = await self._claims.of(key)
                 if claim is not None and "deletionTimestamp" in claim["metadata"]:
                     if not make:
                         return None
@@ -156,19 +151,7 @@ class PodKeeper:
     async def remove(self, key: str) -> bool:
         """End the pod of a workspace and delete its volume; return whether there was either."""
         had_pod = await self.end(key)
-        claim = await self._claim_of(key)
-        if claim is None:
-            return had_pod
-        for _ in range(_TRIES):
-            about = claim["metadata"]
-            name, uid, version = about["name"], about["uid"], about["resourceVersion"]
-            if await self._objects.delete(CLAIMS, name, uid, version):
-                return True
-            claim = await self._claim_of(key)
-            if claim is None:
-                break
-            self._check_newest(claim)
-        return had_pod
+        return await self._claims.delete(key) or had_pod
 
     async def end_former(self) -> int:
         """End all pods that an earlier life of this daemon left; return how many have gone.
@@ -177,12 +160,12 @@ class PodKeeper:
         the way of its own workspace alone (Rule 2).
         """
         for sandbox in await self._sandboxes.listed({}):
-            self._check_newest(sandbox)
+            check_newest(self._objects.host, sandbox)
             if not self._is_ours(sandbox):
                 await self._sandboxes.delete(sandbox)
         found = await self._list()
         for pod in found:
-            self._check_newest(pod)
+            check_newest(self._objects.host, pod)
         count = await self._objects.end_pods([pod for pod in found if not self._is_ours(pod)])
         if self._pods.volume.kind == "claim":
             labels = {INSTANCE: self._pods.instance, WARM: None}
@@ -214,7 +197,7 @@ class PodKeeper:
             if pod is not None:
                 await self._objects.change_pod(pod["metadata"]["name"], changes)
             return
-        claim = await self._claim_of(key)
+        claim = await self._claims.of(key)
         if claim is not None:
             await self._objects.change_metadata(CLAIMS, claim["metadata"]["name"], changes)
         await self.end(key)
@@ -227,7 +210,7 @@ class PodKeeper:
             claim = manifests.claim(self._pods, key, manifests.token_label(current_lease()))
             await self._create(CLAIMS, claim)
         elif claim is not None:
-            await self._use_claim(claim)
+            await self._claims.use(claim)
         claim_name = "" if claim is None else claim["metadata"]["name"]
         owner = manifests.owner_labels(self._token, current_lease())
         pod = manifests.pod(self._pods, self._root, key, owner, claim_name)
@@ -235,15 +218,6 @@ class PodKeeper:
             await self._create(SANDBOXES, manifests.sandbox(pod))
         else:
             await self._create(PODS, pod)
-
-    async def _use_claim(self, claim: Json) -> None:
-        """Note on the claim of a workspace that it is used, and by which lease: what an older
-        leader asks about it then names a version that is no more."""
-        kept: Json = _NOT_KEPT if label(claim, RESCUED) else {}
-        token = manifests.token_label(current_lease())
-        if kept or (token and token != {TOKEN: label(claim, TOKEN)}):
-            changes = {**kept, "labels": {**kept.get("labels", {}), **token}}
-            await self._objects.change_metadata(CLAIMS, claim["metadata"]["name"], changes)
 
     async def _await_room(self, most: int) -> None:
         """Raise HostError where there are as many pods of issues as there may be."""
@@ -267,42 +241,17 @@ class PodKeeper:
                 if not await self._warm.give_up():
                     raise
 
-    async def _own_claim(self, key: str, pod: Json) -> None:
-        """Give the claim of a pod that was taken to its workspace."""
-        name = claim_of(pod)
-        if name is None or name == pod_name(self._pods.instance, key):
-            return
-        changes = taken(key)
-        changes["labels"][DAEMON] = None
-        if await self._objects.change_metadata(CLAIMS, name, changes) is None:
-            raise self._objects.error(
-                f"use pod {pod['metadata']['name']}", f"its claim {name} is not there any more"
-            )
-
     async def _pod_of(self, key: str) -> Json | None:
         """Return the pod of a workspace: one that can be used, where there is one."""
         labels = {INSTANCE: self._pods.instance, ISSUE: issue_label(key)}
         found = await self._objects.listed(PODS, labels)
         return next(iter(sorted(found, key=lambda pod: not self._is_usable(pod))), None)
 
-    async def _claim_of(self, key: str) -> Json | None:
-        """Return the claim of a workspace."""
-        if self._pods.volume.kind != "claim":
-            return None
-        labels = {INSTANCE: self._pods.instance, ISSUE: issue_label(key)}
-        return next(iter(await self._objects.listed(CLAIMS, labels)), None)
-
     async def _list(self) -> list[Json]:
         return await self._objects.listed(PODS, {INSTANCE: self._pods.instance})
 
     def _is_ours(self, about: Json) -> bool:
         return label(about, DAEMON) == self._token
-
-    def _check_newest(self, about: Json | None) -> None:
-        """Raise LeaseLost for what a newer leader of the workflow has made."""
-        lease = current_lease()
-        if lease is not None and about is not None and manifests.token_of(about) > lease.token:
-            raise taken_over(self._objects.host)
 
     def _is_usable(self, pod: Json) -> bool:
         usable = (PodState.WAITING, PodState.READY)
