@@ -84,7 +84,8 @@ class Leaderships:
         for relay in self._relays.values():
             await run_in_thread(relay.close)
         for keeper in self._keepers.values():
-            await run_in_thread(keeper.close, not coming_back)
+            keeper.is_coming_back = coming_back
+            await run_in_thread(keeper.close)
         await run_in_thread(self.watchdog.close)
 
 

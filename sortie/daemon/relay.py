@@ -7,21 +7,16 @@ Rule 3: what a workflow's leader is asked is carried out while its lease is vali
 
 from __future__ import annotations
 
-import select
-import socket
-import threading
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
 
 import psycopg
 import trio
 
-from sortie.model import StoreError
+from sortie.daemon.server_thread import ServerThread
 from sortie.resources.lease import Lease, boot_time
 from sortie.store.postgres_address import PostgresAddress
-from sortie.store.postgres_connection import PostgresConnection
 from sortie.store.postgres_errors import explanation
 from sortie.store.postgres_relay import ANSWERS, REQUESTS, PostgresRelay
 from sortie.store.postgres_shared import bring_up_to_date
@@ -37,10 +32,6 @@ LOOK = 2.0
 """Seconds between two looks for requests and answers: behind the messages of the server."""
 
 IDLE_LOOK = 60.0
-RETRY_PAUSE = 0.5
-
-ANSWER_LIMIT = 4.0
-"""Seconds after which a server that does not answer is given up, and connected to anew."""
 
 
 class _Question:
@@ -59,41 +50,20 @@ Served = tuple[Lease, Callable[[RelayedRequest], object]]
 """The lease of a workflow that this process leads, and what is told its requests in the loop."""
 
 
-class Relay:
+class Relay(ServerThread):
     """The requests of this process, whose id is ``daemon``, on one database; a leader has ``limit``
     seconds for an answer."""
 
     def __init__(self, address: PostgresAddress, daemon: str, limit: float = LIMIT) -> None:
-        self.address = address
+        super().__init__("sortie-relay", address)
         self._limit = limit
-        self._connection = PostgresConnection(address)
-        self._relay = PostgresRelay(self._connection, daemon)
+        self._relay = PostgresRelay(self.connection, daemon)
         self._loop = trio.lowlevel.current_trio_token()
-        self._guard = threading.Lock()
         self._asked: dict[str, _Question] = {}
         self._put: set[str] = set()
         self._served: dict[str, Served] = {}
         self._answers: list[tuple[RelayedRequest, RelayedAnswer]] = []
-        self._woken, self._waker = socket.socketpair()
-        self._woken.setblocking(False)
-        self._waker.setblocking(False)
-        self._session = 0
         self._is_told = False
-        self._busy_since: float | None = None
-        self._closing = False
-        self._thread = threading.Thread(target=self._work, name="sortie-relay", daemon=True)
-
-    def start(self) -> None:
-        """Begin."""
-        self._thread.start()
-
-    def close(self) -> None:
-        """End; blocks for some seconds at most."""
-        self._closing = True
-        self._wake()
-        self._thread.join(GRACE)
-        self._connection.give_up()
-        self._thread.join(GRACE)
 
     async def ask(self, request: RelayedRequest) -> RelayedAnswer:
         """Have the leader of a workflow answer a request. Raises Unanswered."""
@@ -106,22 +76,22 @@ class Relay:
             accept=request.accept,
         )
         question = _Question(request)
-        with self._guard:
+        with self.guard:
             self._asked[request.id] = question
-        self._wake()
+        self.wake()
         try:
             with trio.move_on_after(self._limit):
                 await question.done.wait()
             if question.found is None:
                 question.is_withdrawn = True
-                self._wake()
+                self.wake()
                 with trio.move_on_after(GRACE):
                     await question.done.wait()
             if question.found is None:
                 raise Unanswered(_unknown(question, "the database does not answer"))
         finally:
             question.is_over = True
-            self._wake()
+            self.wake()
         if isinstance(question.found, Unanswered):
             raise question.found
         return question.found
@@ -129,80 +99,44 @@ class Relay:
     def serve(self, lease: Lease, tell: Callable[[RelayedRequest], object]) -> None:
         """Take the requests of a workflow for as long as its lease is the newest; ``tell`` is
         called in the loop."""
-        with self._guard:
+        with self.guard:
             self._served[lease.workflow] = (lease, tell)
-        self._wake()
+        self.wake()
 
     def serve_no_more(self, lease: Lease) -> None:
         """Leave the requests of a workflow to its next leader."""
-        with self._guard:
+        with self.guard:
             if self._served.get(lease.workflow, (None,))[0] is lease:
                 del self._served[lease.workflow]
 
     def answer(self, request: RelayedRequest, answer: RelayedAnswer) -> None:
         """Answer a request that was taken."""
-        with self._guard:
+        with self.guard:
             self._answers.append((request, answer))
-        self._wake()
+        self.wake()
 
-    def give_up_silent_server(self) -> None:
-        """Connect anew where the server has not answered for a while; called by other threads."""
-        since = self._busy_since
-        if since is not None and boot_time() - since > ANSWER_LIMIT:
-            self._connection.give_up()
+    def _end(self) -> None:
+        self._send_answers()
 
-    def _wake(self) -> None:
-        with suppress(BlockingIOError):
-            self._waker.send(b"+")
-
-    def _work(self) -> None:
-        while not self._closing:
-            pause = RETRY_PAUSE
-            try:
-                self._busy_since = boot_time()
-                self._round()
-                pause = LOOK if self._put or self._served else IDLE_LOOK
-                pause = 0.0 if self._is_told else pause
-            except (psycopg.Error, StoreError, OSError) as exc:
-                self._connection.drop()
-                self._fail(exc)
-            finally:
-                self._busy_since = None
-            self._sleep(pause)
-        with suppress(psycopg.Error, StoreError, OSError):
-            self._send_answers()
-        self._connection.drop()
-
-    def _sleep(self, pause: float) -> None:
-        sources: list[Any] = [self._woken]
-        if not self._connection.is_lost:
-            sources.append(self._connection.live().fileno())
-        with suppress(OSError, ValueError, psycopg.Error):
-            select.select(sources, [], [], pause)
-        with suppress(BlockingIOError):
-            self._woken.recv(4096)
-
-    def _round(self) -> None:
-        """Do all that is to be done now."""
-        if self._connection.live() is not None and self._session != self._connection.session:
-            self._begin_session()
+    def _round(self) -> float:
         self._read_messages()
         self._is_told = False  # each round looks at everything
         self._send_answers()
         self._ask_questions()
         self._fetch_answers()
         self._take_requests()
+        pause = LOOK if self._put or self._served else IDLE_LOOK
+        return 0.0 if self._is_told else pause
 
     def _begin_session(self) -> None:
-        bring_up_to_date(self._connection)
-        self._connection.execute("SET application_name = 'sortie relay'")
-        self._connection.live().add_notify_handler(self._note_message)
-        self._connection.execute(f"LISTEN {REQUESTS}; LISTEN {ANSWERS}")
+        bring_up_to_date(self.connection)
+        self.connection.execute("SET application_name = 'sortie relay'")
+        self.connection.live().add_notify_handler(self._note_message)
+        self.connection.execute(f"LISTEN {REQUESTS}; LISTEN {ANSWERS}")
         self._relay.forget_the_old()
-        self._session = self._connection.session
 
     def _read_messages(self) -> None:
-        connection = self._connection.live().pgconn
+        connection = self.connection.live().pgconn
         connection.consume_input()
         while connection.notifies() is not None:
             pass
@@ -214,7 +148,7 @@ class Relay:
     def _send_answers(self) -> None:
         while self._answers:
             self._relay.answer(*self._answers[0])
-            with self._guard:
+            with self.guard:
                 self._answers.pop(0)
 
     def _ask_questions(self) -> None:
@@ -246,7 +180,7 @@ class Relay:
                 self._finish(self._asked[id_], answer)
 
     def _take_requests(self) -> None:
-        with self._guard:
+        with self.guard:
             served = {lease.token: (lease, tell) for lease, tell in self._served.values()}
         valid = [token for token, (lease, _) in served.items() if lease.valid_until > boot_time()]
         if valid:
@@ -256,7 +190,7 @@ class Relay:
                 self._call(tell, request)
 
     def _questions(self) -> list[_Question]:
-        with self._guard:
+        with self.guard:
             return list(self._asked.values())
 
     def _finish(self, question: _Question, found: RelayedAnswer | Unanswered) -> None:
@@ -269,7 +203,7 @@ class Relay:
         self._call(tell)
 
     def _forget(self, id_: str) -> None:
-        with self._guard:
+        with self.guard:
             self._asked.pop(id_, None)
         self._put.discard(id_)
 

@@ -13,7 +13,7 @@ from typing import TypeVar
 import trio
 
 from sortie.daemon.candidacy import Candidacy
-from sortie.daemon.lease_keeper import ANSWER_LIMIT, RETRY_PAUSE
+from sortie.daemon.server_thread import ANSWER_LIMIT, RETRY_PAUSE
 from sortie.resources.lease import Lease
 from sortie.scheduler import lease_times
 from sortie.scheduler.rendezvous import preferred
