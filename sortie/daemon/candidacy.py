@@ -64,6 +64,8 @@ class Candidacy:
         self.fleet: Fleet | None = None
         self.candidates: int | None = None
         self.counts = LeaseCounts()
+        self._seen: tuple[int, float] | None = None
+        self._unchanged_since = 0.0
         self._loop = trio.lowlevel.current_trio_token()
 
     @property
@@ -87,7 +89,9 @@ class Candidacy:
             self._loop.run_sync_soon(tell)
 
     def see(self, standing: LeaseStanding) -> None:
-        """Know how the lease stands that another daemon has."""
+        """Know how the lease stands that another daemon has, or that has been given back."""
+        if self._seen != (standing.token, standing.expires):
+            self._seen, self._unchanged_since = (standing.token, standing.expires), boot_time()
         self.leader, self.error, self.is_known = standing.name, None, True
         self.standing, self.seen_at = standing, boot_time()
 
@@ -96,6 +100,15 @@ class Candidacy:
         self.error = error
         if self.lease is not None and not self.is_lost:
             self.counts.failed_renewals += 1
+
+    def may_acquire(self, standing: LeaseStanding) -> bool:
+        """Tell whether the lease counts as over, as it was seen until now."""
+        return lease_times.may_acquire(
+            left=standing.left,
+            unchanged=boot_time() - self._unchanged_since,
+            lease=self.seconds,
+            is_led=standing.daemon is not None,
+        )
 
     def acquired(self, lease: Lease, sent_at: float, former: LeaseStanding) -> None:
         """Lead the workflow from now on; it was asked for at ``sent_at``."""
@@ -107,7 +120,7 @@ class Candidacy:
         """Lead it for longer."""
         assert self.lease is not None
         self.sent_at, self.error = sent_at, None
-        self.lease.valid_until = lease_times.valid_until(sent_at, self.seconds)
+        self.lease.valid_until = lease_times.kill_at(sent_at, self.seconds)
 
     def hand_over(self, ending: Ending | None) -> None:
         """Hand the workflow over once nothing runs, or go on with it."""

@@ -60,6 +60,7 @@ class LeaseKeeper(ServerThread):
         self._candidacies: dict[str, Candidacy] = {}
         self._jobs: list[Callable[[], object]] = []
         self._extending = threading.Lock()  # no deadline comes after a workflow was withdrawn
+        self._database = ""
         self._renew_at = 0.0
         self.is_coming_back = False
 
@@ -151,6 +152,7 @@ class LeaseKeeper(ServerThread):
         self.connection.execute("SET lock_timeout = '2s'")
         self.connection.execute(f"LISTEN {CHANNEL}")
         fit = [name for name, candidacy in self._candidacies.items() if candidacy.is_fit]
+        self._database = self._leases.database()
         self._leases.join(self._version, self._weight, fit, self._candidacies)
         self._leases.forget_the_gone()
 
@@ -219,7 +221,7 @@ class LeaseKeeper(ServerThread):
                 wait = lease_times.acquire_at(0.0, self.daemon, best)
                 if self.daemon not in standing.candidates:
                     wait = math.inf if self.draining or standing.candidates else UNFIT_PAUSE
-                if standing.left <= -wait:
+                if standing.left <= -wait and candidacy.may_acquire(standing):
                     self._acquire(candidacy, standing, wait)
 
     def _acquire(self, candidacy: Candidacy, standing: LeaseStanding, wait: float) -> None:
@@ -234,7 +236,8 @@ class LeaseKeeper(ServerThread):
                 self._watchdog.clear(candidacy.workflow)
         if token is None:
             return
-        valid_until, refuse = lease_times.valid_until(sent, seconds), candidacy.counts.refuse
-        lease = Lease(candidacy.workflow, token, self.name, valid_until, refuse)
+        valid_until, refuse = lease_times.kill_at(sent, seconds), candidacy.counts.refuse
+        scope = f"{self._database}/{candidacy.workflow}"
+        lease = Lease(candidacy.workflow, token, self.name, valid_until, refuse, scope)
         candidacy.acquired(lease, sent, standing)
         self._is_fleet_stale = True

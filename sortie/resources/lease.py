@@ -28,7 +28,7 @@ class Lease:
     """The lease of one workflow. ``token`` is greater than that of each lease before it; ``holder``
     names this process for people, as HOST:PID; ``valid_until`` moves with each renewal, and is
     a time in the past once the lease is over. ``refuse`` is called for each write that a newer
-    lease has refused."""
+    lease has refused. ``scope`` tells the workflow from those of other databases."""
 
     def __init__(
         self,
@@ -37,12 +37,14 @@ class Lease:
         holder: str,
         valid_until: float,
         refuse: Callable[[], object] = lambda: None,
+        scope: str | None = None,
     ) -> None:
         self.workflow = workflow
         self.token = token
         self.holder = holder
         self.valid_until = valid_until
         self.refuse = refuse
+        self.scope = workflow if scope is None else scope
 
     @property
     def is_valid(self) -> bool:

@@ -38,18 +38,24 @@ def cancel_at(sent_at: float, lease: float) -> float:
 
 
 def kill_at(sent_at: float, lease: float) -> float:
-    """Return when the watchdog kills the process, unless a later renewal succeeds before."""
+    """Return until when the holder may act, and when the watchdog kills its process, unless a later
+    renewal succeeds before."""
     return sent_at + lease - min(KILL_MARGIN, lease / 6)
-
-
-def valid_until(sent_at: float, lease: float) -> float:
-    """Return until when the holder may act, unless a later renewal succeeds before."""
-    return sent_at + lease
 
 
 def acquire_at(free_at: float, daemon: str, preferred: str | None) -> float:
     """Return when a daemon may ask for a lease that it has first seen free at ``free_at``."""
     return free_at if preferred in (None, daemon) else free_at + PREFERENCE
+
+
+def may_acquire(*, left: float, unchanged: float, lease: float, is_led: bool) -> bool:
+    """Return whether a lease counts as over for a daemon that would acquire it.
+
+    ``left`` are the seconds until it is over by the server's clock. That may jump, so where the
+    lease was not given back (``is_led``) it also has to have stood ``unchanged``, by the clock of
+    the daemon that looks, for the length of a lease.
+    """
+    return left <= 0 and (not is_led or unchanged >= lease)
 
 
 def must_hand_over(daemon: str, preferred: str | None, *, draining: bool) -> Ending | None:

@@ -18,7 +18,8 @@ class LeaseStanding(Struct, frozen=True, kw_only=True):
     """How the lease of a workflow stands on the server.
 
     ``daemon`` and ``name`` are those of its holder, None without one; ``left`` are the seconds
-    until it is over, at most 0 afterwards. ``candidates`` are the weights of living daemons that
+    until it is over, at most 0 afterwards, and ``expires`` is that time, in Unix seconds of the
+    server. ``candidates`` are the weights of living daemons that
     would lead the workflow, by their ids.
     """
 
@@ -27,6 +28,7 @@ class LeaseStanding(Struct, frozen=True, kw_only=True):
     daemon: str | None
     name: str | None
     left: float
+    expires: float = 0.0
     candidates: Mapping[str, float]
 
 

@@ -25,7 +25,8 @@ _KEPT_DAYS = 1  # a daemon that is gone is shown for that long
 
 _STANDING = """
 SELECT workflow, token, daemon, name,
-  extract(epoch FROM expires - now())::float8 AS left
+  extract(epoch FROM expires - now())::float8 AS left,
+  extract(epoch FROM expires)::float8 AS expires
 FROM leases WHERE workflow = ANY(%(workflows)s::text[])
 """
 
@@ -57,6 +58,13 @@ RETURNING leases.token
 _GIVEN_BACK = """
 UPDATE leases SET expires = now(), daemon = NULL, name = NULL
 WHERE token = %(token)s RETURNING token
+"""
+
+
+_DATABASE = """
+SELECT system_identifier || '/' || (
+  SELECT oid FROM pg_database WHERE datname = current_database()
+) AS id FROM pg_control_system()
 """
 
 
@@ -106,6 +114,10 @@ class PostgresLeases:
             )
             self._connection.execute("COMMIT")
 
+    def database(self) -> str:
+        """Return what tells this database from all others, also after a failover."""
+        return str(self._connection.execute(_DATABASE)[0]["id"])
+
     def leave(self) -> None:
         """Be a candidate for nothing any more."""
         self._connection.execute("DELETE FROM daemons WHERE id = %(id)s", id=self.daemon)
@@ -127,6 +139,7 @@ class PostgresLeases:
                 daemon=row["daemon"],
                 name=row["name"],
                 left=row["left"],
+                expires=row["expires"],
                 candidates=weights[row["workflow"]],
             )
             for row in self._connection.execute(_STANDING, workflows=wanted)

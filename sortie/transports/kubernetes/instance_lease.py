@@ -120,7 +120,7 @@ class InstanceLease:
         """Raise HostError where the lease is another's who may be there; not for an older leader of
         the same workflow. Raises LeaseLost for a newer one."""
         ours, former = current_lease(), lease["metadata"].get("annotations") or {}
-        if ours is not None and former.get(LEADS) == ours.workflow:
+        if ours is not None and former.get(LEADS) == ours.scope:
             if int(former[TOKEN]) > ours.token:
                 raise taken_over(self._cluster.host)
             return
@@ -158,7 +158,7 @@ class InstanceLease:
         known.pop(LEADS, None)
         known.pop(TOKEN, None)
         if ours is not None:
-            known |= {LEADS: ours.workflow, TOKEN: str(ours.token)}
+            known |= {LEADS: ours.scope, TOKEN: str(ours.token)}
         metadata = {**about, "annotations": known}
         body = {
             **lease,

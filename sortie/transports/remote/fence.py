@@ -42,7 +42,7 @@ class LeaderFence(Struct, frozen=True, kw_only=True):
     @property
     def given(self) -> Mapping[str, str]:
         """The variables that its scripts need."""
-        place = f"{self.root.rstrip('/')}/{fence_name(self.lease.workflow)}"
+        place = f"{self.root.rstrip('/')}/{fence_name(self.lease.scope)}"
         return {"fence": place, "token": str(self.lease.token)}
 
     def lines(self) -> list[bytes]:

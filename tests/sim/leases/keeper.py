@@ -147,7 +147,8 @@ class SimKeeper:
         elif not candidacy.is_lost:
             candidacy.see(standing)
             wait = lease_times.acquire_at(0.0, self.daemon, best)
-            if standing.left <= -wait and self.daemon in standing.candidates:
+            is_over = candidacy.may_acquire(standing)
+            if standing.left <= -wait and is_over and self.daemon in standing.candidates:
                 await self._acquire(candidacy, standing, wait)
 
     async def _acquire(self, candidacy: Candidacy, standing: LeaseStanding, wait: float) -> None:
@@ -162,7 +163,7 @@ class SimKeeper:
                 self._watchdog.clear(candidacy.workflow)
         if token is None:
             return
-        until = lease_times.valid_until(sent, candidacy.seconds)
+        until = lease_times.kill_at(sent, candidacy.seconds)
         lease = Lease(candidacy.workflow, token, self.daemon, until)
         if candidacy.is_withdrawn:  # while the answer was on its way
             self._jobs.append(partial(self._server.give_back, token, "released"))

@@ -112,6 +112,7 @@ class LeaseServer:
                 daemon=row.daemon,
                 name=row.daemon,
                 left=row.expires - now,
+                expires=row.expires,
                 candidates={i: x.weight for i, x in living.items() if row.workflow in x.candidates},
             )
             for row in self.leases.values()
