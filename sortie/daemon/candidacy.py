@@ -66,6 +66,8 @@ class Candidacy:
         self.counts = LeaseCounts()
         self._seen: tuple[int, float] | None = None
         self._unchanged_since = 0.0
+        self._preferred: str | None = None
+        self._preferred_since = 0.0
         self._loop = trio.lowlevel.current_trio_token()
 
     @property
@@ -100,6 +102,13 @@ class Candidacy:
         self.error = error
         if self.lease is not None and not self.is_lost:
             self.counts.failed_renewals += 1
+
+    def steadily(self, preferred: str | None) -> str | None:
+        """Return the preferred daemon once it has been the same for some seconds."""
+        if self._preferred != preferred:
+            self._preferred, self._preferred_since = preferred, boot_time()
+        is_steady = boot_time() - self._preferred_since >= lease_times.STEADY
+        return preferred if is_steady else None
 
     def may_acquire(self, standing: LeaseStanding) -> bool:
         """Tell whether the lease counts as over, as it was seen until now."""

@@ -208,7 +208,7 @@ class LeaseKeeper(ServerThread):
             candidacy.has_others = any(each != self.daemon for each in standing.candidates)
             if candidacy.lease is not None:
                 # One that is not fit gives the workflow up by itself.
-                best = best if candidacy.is_fit else self.daemon
+                best = candidacy.steadily(best) if candidacy.is_fit else self.daemon
                 draining = self.draining
                 candidacy.hand_over(
                     lease_times.must_hand_over(self.daemon, best, draining=draining)

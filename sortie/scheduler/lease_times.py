@@ -20,6 +20,10 @@ KILL_MARGIN = 2.0
 PREFERENCE = 1.0
 """Seconds for which a lease that became free is left to the preferred candidate."""
 
+STEADY = 10.0
+"""Seconds for which another daemon has to be preferred before a leader hands over to it: one that
+fails as often as it starts gets nothing."""
+
 LOOK = 1.0
 """Seconds between two looks of a standby at the leases."""
 

@@ -139,6 +139,7 @@ class SimKeeper:
             return
         best = preferred(standing.candidates, standing.workflow)
         if candidacy.lease is not None:
+            best = candidacy.steadily(best)
             candidacy.hand_over(
                 lease_times.must_hand_over(self.daemon, best, draining=self.draining)
             )
