@@ -53,11 +53,12 @@ Flushed = trio.Event
 
 
 class _Commit:
-    """A try to write ``records``; none: to see that they could be written. ``error`` is known once
-    ``ended`` is set."""
+    """A try to write ``records`` since ``began_at``; none: to see that they could be written.
+    ``error`` is known once ``ended`` is set."""
 
     def __init__(self, records: Sequence[Record]) -> None:
         self.records = records
+        self.began_at = trio.current_time()
         self.ended = trio.Event()
         self.error: StoreError | None = None
         self.is_late = False
@@ -94,6 +95,11 @@ class Journal:
     def is_empty(self) -> bool:
         """Whether everything was performed."""
         return not self._waiting
+
+    @property
+    def committing_since(self) -> float:
+        """When the commit under way began, in trio's time; inf where none is."""
+        return math.inf if self._commit is None else self._commit.began_at
 
     @property
     def again_at(self) -> float:

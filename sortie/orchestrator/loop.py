@@ -79,8 +79,8 @@ class Orchestrator:
 
     @property
     def next_round_at(self) -> float:
-        """When the loop means to come round, or began to, in trio's time."""
-        return self._due_at
+        """When the loop means to come round, or began to, or began a commit, in trio's time."""
+        return min(self._due_at, self._journal.committing_since)
 
     @property
     def settings(self) -> Settings:

@@ -21,7 +21,7 @@ import psutil
 import trio
 
 from tests.e2e.daemon import Daemon, run_command
-from tests.e2e.place import Place
+from tests.e2e.place import Json, Place
 from tests.e2e.witnessing import let_witness, witnessed
 from tests.ports import free_port
 from tests.store.postgres_proxy import PostgresProxy
@@ -141,8 +141,13 @@ class Pair:
     async def worked_on(self, agents: int) -> None:
         """Wait until so many agents have begun."""
         with trio.fail_after(60.0):
-            while len(witnessed(self.place, "start")) < agents:
+            while len(self.agents()) < agents:
                 await trio.sleep(0.1)
+
+    def agents(self) -> list[Json]:
+        """Return what each agent has noted as it began."""
+        begun = witnessed(self.place, "start")
+        return [line for line in begun if line["program"] == "agent"]
 
     async def strike(self, blow: str) -> Candidate:
         """Strike the leader, and wait for the next one, which is returned."""

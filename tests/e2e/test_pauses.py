@@ -26,10 +26,10 @@ watchdog.LAST_SECONDS = 2.0
 watchdog.Watchdog.leave_within.__defaults__ = (2.0,)
 write = Journal.write
 
-async def breaking(journal):
+async def breaking(journal, nursery):
     if any(type(item).__name__ == "RecordTurn" for item in journal._waiting):
         raise MemoryError("there is no more")
-    return await write(journal)
+    return await write(journal, nursery)
 
 Journal.write = breaking
 sys.exit(main())

