@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import trio
 from msgspec import Struct
+from msgspec.structs import replace
 
 from sortie.config.settings import LoggingSettings
 from sortie.daemon.common_pools import CommonPools
@@ -69,13 +70,14 @@ def run_daemon(options: RunOptions) -> int:
     """
     forbid_inspection()  # before there is anything to be seen
     share_heap()
+    daemon_id, options = _of_former_life(options)
     workflow = load_workflow(options)
     settings = workflow.settings
     given = settings.server.auth_token
     token = given.get_secret_value() if given is not None else secrets.token_urlsafe(32)
 
     async def live(guards: Guards) -> int:
-        return await _run_sole(options, workflow, token, guards)
+        return await _run_sole(options, workflow, token, guards, daemon_id)
 
     known = known_secrets(settings, options.environ, token)
     code = in_daemon_process(settings.logging, options.colours, known, live)
@@ -121,10 +123,20 @@ def _leave_unclosed() -> None:
     os._exit(EXIT_FAILURE)
 
 
-async def _run_sole(options: RunOptions, workflow: Workflow, token: str, guards: Guards) -> int:
+def _of_former_life(options: RunOptions) -> tuple[str | None, RunOptions]:
+    """Return the id that this process had before it began anew, and the options without it: what
+    the daemon starts must not have it."""
+    os.environ.pop(DAEMON_ID, None)
+    environ = dict(options.environ)
+    return environ.pop(DAEMON_ID, None), replace(options, environ=environ)
+
+
+async def _run_sole(
+    options: RunOptions, workflow: Workflow, token: str, guards: Guards, daemon_id: str | None
+) -> int:
     """Lead the workflow once that is possible; return the exit code, or BEGIN_ANEW."""
     log = LogSink(workflow.settings.logging.level)
-    leaderships = Leaderships(os.environ.pop(DAEMON_ID, None))
+    leaderships = Leaderships(daemon_id)
     code = BEGIN_ANEW
     try:
         with expected_failures():
