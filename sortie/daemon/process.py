@@ -70,7 +70,7 @@ def run_daemon(options: RunOptions) -> int:
     """
     forbid_inspection()  # before there is anything to be seen
     share_heap()
-    daemon_id, options = _of_former_life(options)
+    daemon_id, options = options_of_former_life(options)
     workflow = load_workflow(options)
     settings = workflow.settings
     given = settings.server.auth_token
@@ -123,7 +123,7 @@ def _leave_unclosed() -> None:
     os._exit(EXIT_FAILURE)
 
 
-def _of_former_life(options: RunOptions) -> tuple[str | None, RunOptions]:
+def options_of_former_life(options: RunOptions) -> tuple[str | None, RunOptions]:
     """Return the id that this process had before it began anew, and the options without it: what
     the daemon starts must not have it."""
     os.environ.pop(DAEMON_ID, None)
