@@ -13,10 +13,14 @@ from typing import Any
 
 from sortie.model import TrackerError, TrackerErrorKind
 from sortie.resources.lease import LeaseLost, current_lease, require_lease
+from sortie.scheduler.lease_times import KILL_MARGIN
 
 UNTAKEN_LIMIT = 5.0
-"""Seconds after which what the other side has not taken is given up, with its connection. A life
-without lease is cancelled this long before the lease is over, or earlier."""
+"""Seconds after which what the other side has not taken is given up, with its connection."""
+
+AHEAD = UNTAKEN_LIMIT - KILL_MARGIN
+"""Seconds for which a lease has to be valid still when something is sent: so what is sent has
+arrived, or never will, before another daemon can acquire the lease."""
 
 _TCP_USER_TIMEOUT = getattr(socket, "TCP_USER_TIMEOUT", None)
 
@@ -24,7 +28,7 @@ _TCP_USER_TIMEOUT = getattr(socket, "TCP_USER_TIMEOUT", None)
 def require_right_to_change(attempt: str) -> None:
     """Raise TrackerError where the lease is over."""
     try:
-        require_lease()
+        require_lease(AHEAD)
     except LeaseLost as exc:
         raise TrackerError(TrackerErrorKind.UNAVAILABLE, f"{attempt}: {exc}") from exc
 

@@ -51,9 +51,9 @@ class Lease:
         """Whether this process may act; may be asked in any thread."""
         return boot_time() < self.valid_until
 
-    def require(self) -> None:
-        """Raise LeaseLost where the lease is over."""
-        if not self.is_valid:
+    def require(self, ahead: float = 0.0) -> None:
+        """Raise LeaseLost where the lease is over, or will be in so many seconds."""
+        if boot_time() + ahead >= self.valid_until:
             raise LeaseLost(
                 f"the lease of workflow {self.workflow} (token {self.token}) is over: it was not"
                 " renewed in time, so another daemon may lead the workflow"
@@ -69,8 +69,9 @@ def current_lease() -> Lease | None:
     return LEASE.get()
 
 
-def require_lease() -> None:
-    """Raise LeaseLost where this task works for a workflow whose lease is over."""
+def require_lease(ahead: float = 0.0) -> None:
+    """Raise LeaseLost where this task works for a workflow whose lease is over, or will be in so
+    many seconds."""
     lease = LEASE.get()
     if lease is not None:
-        lease.require()
+        lease.require(ahead)

@@ -15,6 +15,7 @@ from sortie.model import (
     TrackerError,
     TrackerErrorKind,
 )
+from sortie.resources.lease import LEASE, Lease, boot_time
 from sortie.trackers.file.disk import LOCK_NAME, Syscalls, locked
 from sortie.trackers.file.tracker import LOCK_WAIT
 from tests.trackers.file.folders import Memory, make, one, write
@@ -254,3 +255,18 @@ async def test_a_lock_that_another_holds_is_waited_for_and_then_given_up(
     assert refused.value.kind is TrackerErrorKind.UNAVAILABLE
     assert waited == pytest.approx(LOCK_WAIT, abs=0.1)
     assert moved.state == "Done"
+
+
+async def test_no_issue_is_changed_once_the_lease_is_over(folder: Path, memory: Memory) -> None:
+    """Another daemon may lead the workflow; what is in the file stays."""
+    path = write(folder, "A.md", body="old")
+    before = path.read_bytes()
+    tracker = make(folder, memory)
+    issue = await one(tracker, "A")
+    token = LEASE.set(Lease("team", 7, "here:1", boot_time() - 1))
+
+    with pytest.raises(TrackerError, match="token 7"):
+        await tracker.transition(issue, "Done")
+
+    LEASE.reset(token)
+    assert path.read_bytes() == before

@@ -22,6 +22,7 @@ from msgspec.structs import replace
 
 from sortie.model import ProcessesLeft, ProgramNotFound, RunId, TransportError
 from sortie.resources import run_in_thread
+from sortie.resources.lease import LEASE, Lease, boot_time
 from sortie.transports import Command, Exit, Stdin
 from sortie.transports.local import LocalTransport, become_subreaper
 from sortie.transports.local.removal import Removal
@@ -469,3 +470,17 @@ async def test_what_left_the_tree_altogether_is_found_by_its_cookie(
     await bystander.wait()
 
     assert (status, spared) == (-signal.SIGTERM, True)
+
+
+async def test_no_program_is_started_once_the_lease_is_over(
+    transport: LocalTransport, run_id: RunId, tmp_path: Path
+) -> None:
+    """Another daemon may have an agent at work on the same issue."""
+    token = LEASE.set(Lease("team", 7, "here:1", boot_time() - 1))
+
+    with pytest.raises(TransportError, match="token 7"):
+        async with transport.process(command(run_id, tmp_path, "touch", "made")):
+            pass
+
+    LEASE.reset(token)
+    assert not (tmp_path / "made").exists()

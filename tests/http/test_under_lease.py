@@ -1,0 +1,75 @@
+"""What a daemon with a lease may change over HTTP, and until when what it sent may arrive."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from sortie.http import under_lease
+from sortie.http.budget import Use
+from sortie.http.requests import HttpRequest
+from sortie.http.under_lease import AHEAD, UNTAKEN_LIMIT
+from sortie.model import TrackerError
+from sortie.resources.lease import LEASE, Lease, boot_time
+from tests.http.conftest import Opened
+from tests.trackers.server.serving import TestServer
+
+READ = HttpRequest(path="/thing", what="cannot read the thing")
+CHANGE = HttpRequest(path="/thing", what="cannot change it", method="POST", body=[1], use=Use.WRITE)
+
+
+@pytest.fixture
+def lease() -> Iterator[Lease]:
+    """A lease for the test's task."""
+    given = Lease("team", 7, "here:1", boot_time() + 600)
+    token = LEASE.set(given)
+    yield given
+    LEASE.reset(token)
+
+
+@pytest.mark.parametrize("left", [-1.0, AHEAD / 2])
+async def test_nothing_is_changed_once_a_lease_is_nearly_over(
+    opened: Opened, server: TestServer, lease: Lease, left: float
+) -> None:
+    """The request is not even sent; what only reads still is."""
+    async with opened() as client:
+        await client.ask(CHANGE)
+        lease.valid_until = boot_time() + left
+        with pytest.raises(TrackerError, match=r"cannot change it .*token 7.* is over"):
+            await client.ask(CHANGE)
+        await client.ask(READ)
+
+    assert [asked.method for asked in server.asked] == ["POST", "GET"]
+
+
+async def test_what_is_not_taken_in_time_never_arrives(
+    opened: Opened, monkeypatch: pytest.MonkeyPatch, lease: Lease
+) -> None:
+    """The kernel gives each new connection up where the other side does not answer its packets."""
+    limits: list[int] = []
+    bound = under_lease._bound
+
+    async def bounded(event: str, told: Mapping[str, Any]) -> None:
+        await bound(event, told)
+        if event == "connection.connect_tcp.complete":
+            made = told["return_value"].get_extra_info("socket")
+            limits.append(made.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT))
+
+    monkeypatch.setattr(under_lease, "_bound", bounded)
+    async with opened() as client:
+        await client.ask(READ)
+
+    assert lease.is_valid
+    assert limits == [UNTAKEN_LIMIT * 1000]
+
+
+async def test_without_a_lease_nothing_is_asked_of_the_connection(opened: Opened) -> None:
+    """A daemon with a file works as ever."""
+    async with opened() as client:
+        answer = await client.ask(CHANGE)
+
+    assert answer.ok
+    assert under_lease.extensions("x", is_change=True) == {}
