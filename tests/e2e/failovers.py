@@ -107,8 +107,8 @@ class Pair:
         daemon = Daemon(place, self.nursery, run_command(port=port), port)
         url = self.server.url.replace(f":{self.server.port}/", f":{proxy.port}/")
         # One that comes later has next to no weight: the workflow is not handed over to it.
-        weight = 1000 / 1000 ** (len(self.mounts) - 1)
-        daemon.environ = {"SORTIE_STORE_URL": url, "SORTIE_WEIGHT": str(weight)}
+        weight = 1000 / 100 ** (len(self.mounts) - 1)
+        daemon.environ = {"SORTIE_STORE_URL": url, "SORTIE_WEIGHT": f"{weight:.12f}"}
         await daemon.__aenter__()
         made = Candidate(place, daemon, proxy)
         self.candidates.append(made)
