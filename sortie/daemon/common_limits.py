@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
+import psycopg
 import trio
 from msgspec import Struct
 from msgspec.structs import replace
@@ -163,8 +164,8 @@ class CommonLimits:
                     break
             else:
                 return
-        except Exception:  # whatever it is, the exchange that follows meets it and tells it
-            pass
+        except (psycopg.Error, OSError, ValueError, trio.ClosedResourceError):
+            pass  # the connection is lost: the exchange that follows tells why
         self.look_soon()
 
     async def _look(self) -> None:
