@@ -27,6 +27,7 @@ from sortie.transports.local.process_table import (
     ProcessInfo,
     ProcessTable,
     depth_in,
+    read_file,
     read_homes,
     read_process_table,
     read_processes,
@@ -34,7 +35,6 @@ from sortie.transports.local.process_table import (
 
 _TASKS = "/proc/self/task"
 _LISTING_TRIES = 10
-_CHUNK = 1 << 16  # bytes
 
 
 def own_children() -> frozenset[int] | None:
@@ -56,18 +56,7 @@ def own_children() -> frozenset[int] | None:
 
 
 def _listing() -> frozenset[bytes]:
-    return frozenset(_read(f"{_TASKS}/{os.getpid()}/children").split())
-
-
-def _read(path: str) -> bytes:
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        said = b""
-        while chunk := os.read(fd, _CHUNK):
-            said += chunk
-        return said
-    finally:
-        os.close(fd)
+    return frozenset(read_file(f"{_TASKS}/{os.getpid()}/children").split())
 
 
 # Looking at processes must not wait behind the removal of a large directory, so it has threads

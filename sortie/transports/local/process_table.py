@@ -213,7 +213,7 @@ def _status_of(pid: int) -> _ProcessStatus:
     if epoch is None:
         return _psutils_status(pid)
     # One read, where psutil makes several and an object: a tenth of the time.
-    fields = stat_fields(_read(f"/proc/{pid}/stat"))
+    fields = stat_fields(read_file(f"/proc/{pid}/stat"))
     state = fields[_STATE]
     return _ProcessStatus(
         identity=ProcessIdentity(pid=pid, started_at=started_in(epoch, fields)),
@@ -241,7 +241,8 @@ def _psutils_status(pid: int) -> _ProcessStatus:
     )
 
 
-def _read(path: str) -> bytes:
+def read_file(path: str) -> bytes:
+    """Return what a file of /proc says now. Raises OSError."""
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         said = b""
@@ -256,7 +257,7 @@ def _cookie(pid: int) -> str | None:
     try:
         if sys.platform != "linux":
             return psutil.Process(pid).environ().get(COOKIE)
-        environ = b"\0" + _read(f"/proc/{pid}/environ")
+        environ = b"\0" + read_file(f"/proc/{pid}/environ")
     except _TROUBLE as exc:
         _raise_shortage(exc)
         return None
