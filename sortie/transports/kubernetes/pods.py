@@ -182,9 +182,11 @@ class PodKeeper:
         found = await self._list()
         return await self._objects.end_pods([pod for pod in found if label(pod, RUN) in run_ids])
 
-    async def note_run(self, name: str, run: str) -> None:
-        """Label a pod with the run that it works for."""
-        if await self._objects.change_pod(name, {"labels": {RUN: run}}) is None:
+    async def note_run(self, name: str, uid: str, run: str) -> None:
+        """Label a pod with the run that it works for. Raises HostGone where it is there no more,
+        or another has its name."""
+        pod = await self._objects.change_pod(name, {"labels": {RUN: run}})
+        if pod is None or pod["metadata"]["uid"] != uid:
             raise HostGone(f"pod {name} was deleted (on host {self._objects.host})")
 
     async def keep_volume(self, key: str) -> None:

@@ -193,7 +193,7 @@ class KubernetesTransport:
         key = where.key if where is not None else last_used_pod() or ""
         run = command.env.get(COOKIE)
         if run is not None and run not in pod.runs:
-            await self.keeper.note_run(pod.name, run)
+            await self.keeper.note_run(pod.name, pod.uid, run)
             pod.runs.add(RunId(run))
         try:
             async with pod.inside.process(command) as process:

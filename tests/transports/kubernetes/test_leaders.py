@@ -146,7 +146,7 @@ async def test_nothing_is_changed_when_the_lease_is_over(
                 changes = (
                     one.end_former,
                     partial(one.run_script, script(Path(path), "late")),
-                    partial(one.keeper.note_run, "x", "run"),
+                    partial(one.keeper.note_run, "x", "uid", "run"),
                     partial(one.keeper.remove, "T-1"),
                     partial(one.keeper.running, "T-2", make=True),
                 )

@@ -429,3 +429,17 @@ async def test_rescued_work_keeps_its_volume(
     (claim,) = api.objects.items("persistentvolumeclaims", "agents")
     assert "sortie.dev/rescued" not in claim["metadata"]["labels"]
     assert Path(mirror).is_dir()
+
+
+async def test_a_pod_with_the_name_of_one_that_is_gone_gets_no_program_of_its_run(
+    api: Api, transport: KubernetesTransport, root: Path
+) -> None:
+    """Between the look at a pod and its start another may have been made under its name."""
+    with trio.fail_after(LIMIT):
+        await Workspaces(str(root), transport).prepare("T-1")
+        (pod,) = api.objects.items("pods", "agents")
+        name, uid = pod["metadata"]["name"], pod["metadata"]["uid"]
+
+        await transport.keeper.note_run(name, uid, "run-1")
+        with pytest.raises(HostError, match=f"pod {name} was deleted"):
+            await transport.keeper.note_run(name, "a pod before it", "run-2")
