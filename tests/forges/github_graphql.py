@@ -7,12 +7,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from graphql import GraphQLError, GraphQLSchema, build_schema, execute_sync, parse, validate
+from graphql import GraphQLError, GraphQLSchema, build_schema, execute_sync
 
 from tests.forges.hosted import GREEN, PATH, HostedRepository
 from tests.forges.nouns import Absent, Conversation, MadeCheck, Opinion, Remark, Request
 from tests.trackers.server.contract import Violation
 from tests.trackers.server.exchange import Received, Reply
+from tests.trackers.server.graphql_documents import document_of
 
 GRAPHQL_PATH = "/api/graphql"
 MOST = 100
@@ -34,8 +35,7 @@ def check_question(request: Received) -> None:
     """Raise Violation where a question is not as the schema has it."""
     if request.method != "POST" or set(request.json) - {"query", "variables"}:
         raise Violation(f"{request}: no question")
-    if errors := validate(graphql_schema(), parse(request.json["query"])):
-        raise Violation("; ".join(map(str, errors)))
+    document_of(request.json["query"], graphql_schema())
 
 
 def answered(hosted: HostedRepository, request: Received) -> Reply:
@@ -43,7 +43,7 @@ def answered(hosted: HostedRepository, request: Received) -> Reply:
     root = _Root(hosted)
     done = execute_sync(
         graphql_schema(),
-        parse(request.json["query"]),
+        document_of(request.json["query"], graphql_schema()),
         {
             "node": root.node,
             "enablePullRequestAutoMerge": root.enable_auto_merge,

@@ -8,11 +8,12 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphql import GraphQLError, GraphQLSchema, build_schema, execute_sync, parse, validate
+from graphql import GraphQLError, GraphQLSchema, build_schema, execute_sync
 
 from tests.trackers.github.shapes import Json
 from tests.trackers.server.contract import OpenApiContract, Violation
 from tests.trackers.server.exchange import Received, Reply
+from tests.trackers.server.graphql_documents import document_of
 
 if TYPE_CHECKING:
     from tests.trackers.github.service import GitHubService
@@ -45,8 +46,7 @@ class GitHubContract:
             return self._rest.check_request(request)
         if request.method != "POST" or set(request.json) - {"query", "variables"}:
             raise Violation(f"{request}: no question")
-        if errors := validate(schema(), parse(request.json["query"])):
-            raise Violation("; ".join(map(str, errors)))
+        document_of(request.json["query"], schema())
         return None
 
     def check_answer(self, request: Received, reply: Reply) -> None:
@@ -57,7 +57,7 @@ class GitHubContract:
 
 def answered(service: GitHubService, request: Received) -> Reply:
     """Return the answer to a question."""
-    document = parse(request.json["query"])
+    document = document_of(request.json["query"], schema())
     if service.graphql == "old":
         errors = [_unknown(name) for name in NEW_FIELDS if f" {name} " in request.json["query"]]
         if errors:

@@ -23,14 +23,13 @@ from graphql import (
     Visitor,
     build_schema,
     get_named_type,
-    parse,
-    validate,
     visit,
 )
 from graphql.execution.values import get_variable_values
 
 from tests.trackers.server.contract import Violation
 from tests.trackers.server.exchange import Received, Reply
+from tests.trackers.server.graphql_documents import document_of
 
 _PATH = Path(__file__).with_name("linear.schema.graphql.gz")
 _DEFAULT_PAGE = 50
@@ -55,13 +54,8 @@ def _time(value: Any) -> Any:
 @cache
 def parsed(text: str) -> DocumentNode:
     """Return a document that is valid. Raises Violation for one that is not."""
-    try:
-        document = parse(text)
-    except GraphQLError as exc:
-        raise Violation(f"no GraphQL: {exc}") from exc
-    errors = [str(error) for error in validate(schema(), document)]
-    errors += _deprecated(document)
-    if errors:
+    document = document_of(text, schema())
+    if errors := _deprecated(document):
         raise Violation("; ".join(errors))
     return document
 
