@@ -90,7 +90,7 @@ class Worker:
 
 
 @dataclass(slots=True)
-class Question:
+class WorldQuestion:
     """A question to the tracker or the file system; ``answer`` is what it will say."""
 
     decision: do.Poll | do.Refresh | do.HandOff | do.CleanWorkspace
@@ -105,7 +105,7 @@ class World:
     now: float = 0.0
     issues: dict[IssueId, Issue] = field(default_factory=dict)
     workers: dict[RunId, Worker] = field(default_factory=dict)
-    questions: list[Question] = field(default_factory=list)
+    questions: list[WorldQuestion] = field(default_factory=list)
     disk: Disk = field(default_factory=lambda: Disk(memory_database()))
     draining: bool = False
     lives: int = 0
@@ -283,10 +283,10 @@ class World:
                 self.reached[reason] += 1
             case do.Poll():
                 assert not any(isinstance(q.decision, do.Poll) for q in self.questions)
-                self.questions.append(Question(decision))
+                self.questions.append(WorldQuestion(decision))
             case do.Refresh(_, ids):
                 assert ids
-                self.questions.append(Question(decision))
+                self.questions.append(WorldQuestion(decision))
             case do.CleanWorkspace(issue, workspaces, unsaved_too):
                 assert workspaces
                 for known in unsaved_too:
@@ -296,13 +296,13 @@ class World:
                 assert not self.draining, "a clean-up that nobody would wait for"
                 self._assert_nobody_in(issue.id, "cleaned under a worker")
                 assert self.policy.is_terminal(issue), "cleaned an issue that is not terminal"
-                self.questions.append(Question(decision))
+                self.questions.append(WorldQuestion(decision))
             case do.HandOff(issue=issue):
                 self._assert_nobody_in(issue.id, "handed off under a worker")
                 wait = self.disk.retries[issue.id]
                 tried = self.tries.get(issue.id, 0)
                 assert (wait.kind, wait.tries) == (WaitKind.HANDOFF, tried), "not on record"
-                self.questions.append(Question(decision))
+                self.questions.append(WorldQuestion(decision))
             case facts.HoldEnded(issue=issue) | facts.WaitEnded(issue=issue):
                 self.expected_attempt.pop(issue.id, None)
                 self.not_before.pop(issue.id, None)
@@ -439,7 +439,7 @@ class World:
         at = self.scheduler.wakeup_at()
         self.advance(max(0.001, at - self.now) if at < math.inf else 1.0)
 
-    def serve(self, question: Question, *, error: TrackerErrorKind | None = None) -> None:
+    def serve(self, question: WorldQuestion, *, error: TrackerErrorKind | None = None) -> None:
         """Have the tracker or file system make up its answer; it may be delivered later."""
         match question.decision:
             case do.Poll():
@@ -483,7 +483,7 @@ class World:
             self.edit(present, state=state)
         return ev.TransitionAnswered(issue.id, token, error, "no" if error else "")
 
-    def deliver(self, question: Question) -> None:
+    def deliver(self, question: WorldQuestion) -> None:
         """Bring an answer to the scheduler; what nobody has served yet is served now."""
         self.questions.remove(question)
         if question.answer is None:

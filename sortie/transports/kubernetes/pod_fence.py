@@ -7,7 +7,7 @@ import trio
 from sortie.resources.lease import Lease, current_lease
 from sortie.transports.kubernetes.pod_link import PodLink
 from sortie.transports.remote.fence import LeaderFence
-from sortie.transports.remote.shell import Question, Shell
+from sortie.transports.remote.shell import Shell, ShellQuestion
 from sortie.transports.remote.transport import new_nonce
 
 
@@ -36,6 +36,6 @@ class PodFence:
         async with self._telling:
             if self._known is not lease:
                 attempt = "make the token of the leader known"
-                await self._shell.ask(Question(attempt=attempt, body=fence.announcement()))
+                await self._shell.ask(ShellQuestion(attempt=attempt, body=fence.announcement()))
                 self._known = lease
         return fence

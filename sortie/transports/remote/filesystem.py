@@ -30,7 +30,7 @@ from sortie.transports.remote.scripts import (
     text,
     texts,
 )
-from sortie.transports.remote.shell import ANSWER_BOUND, Question, Shell, ShellAnswer
+from sortie.transports.remote.shell import ANSWER_BOUND, Shell, ShellAnswer, ShellQuestion
 
 T = TypeVar("T")
 
@@ -128,7 +128,7 @@ class RemoteFiles:
         """
         search = b"search=$PATH" if path is None else assignment("search", path)
         answer = await self._shell.ask(
-            Question(
+            ShellQuestion(
                 attempt=f"find the program {name!r}",
                 body=[search, assignment("name", name), text("find_program"), text("resolve")],
                 limit=_PATH_LIMIT,
@@ -163,11 +163,11 @@ class RemoteFiles:
     ) -> ShellAnswer:
         """Ask what changes something: refused where a newer leader has taken the host over."""
         fence = await self._fence()
-        question = Question(attempt=attempt, body=body, bound=bound, limit=limit, fence=fence)
+        question = ShellQuestion(attempt=attempt, body=body, bound=bound, limit=limit, fence=fence)
         return await self._shell.ask(question)
 
     async def _ask(self, attempt: str, body: list[bytes], limit: int = REPLY_LIMIT) -> ShellAnswer:
-        question = Question(attempt=attempt, body=body, limit=limit)
+        question = ShellQuestion(attempt=attempt, body=body, limit=limit)
         return await self._shell.ask(question)
 
 

@@ -9,7 +9,7 @@ from sortie.transports.remote.launch import RootProcess
 from sortie.transports.remote.launch_scripts import RemoteLaunch
 from sortie.transports.remote.protocol import numbers_in
 from sortie.transports.remote.questions import finish_body, namespaces_body
-from sortie.transports.remote.shell import Question, Shell
+from sortie.transports.remote.shell import Shell, ShellQuestion
 from sortie.transports.remote.unconfirmed_runs import Remains
 
 FINISH_BOUND = 15.0
@@ -29,7 +29,9 @@ async def end_tree(
         body = namespaces_body([remains], grace=0.0)
     else:
         body = finish_body(launch, pid, root.ticks, marked=marked)
-    question = Question(attempt=f"end process {pid}", body=body, bound=FINISH_BOUND, urgent=True)
+    question = ShellQuestion(
+        attempt=f"end process {pid}", body=body, bound=FINISH_BOUND, urgent=True
+    )
     try:
         with trio.fail_after(FINISH_BOUND):
             answer = await shell.ask(question)

@@ -9,7 +9,7 @@ import trio
 from sortie.transports.remote.launch import nonsense
 from sortie.transports.remote.namespaces import Namespaces, NoNamespaces, read_probe
 from sortie.transports.remote.questions import probe_body
-from sortie.transports.remote.shell import Question, Shell
+from sortie.transports.remote.shell import Shell, ShellQuestion
 
 _BOUND = 30.0
 
@@ -46,7 +46,7 @@ class NamespaceProbe:
         self._found = None
 
     async def _ask(self) -> Namespaces | NoNamespaces:
-        question = Question(attempt="make a PID namespace", body=probe_body(), bound=_BOUND)
+        question = ShellQuestion(attempt="make a PID namespace", body=probe_body(), bound=_BOUND)
         answer = await self._shell.ask(question)
         try:
             return read_probe(answer.said)

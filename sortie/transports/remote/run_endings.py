@@ -19,7 +19,7 @@ from sortie.transports.remote.process_table import open_process_table
 from sortie.transports.remote.protocol import numbers_in
 from sortie.transports.remote.questions import clearing_body, namespaces_body
 from sortie.transports.remote.reaper import sweep
-from sortie.transports.remote.shell import Question, Shell
+from sortie.transports.remote.shell import Shell, ShellQuestion
 from sortie.transports.remote.unconfirmed_runs import Remains, UnconfirmedRuns
 
 _UNDER_WAY: set[int] = set()
@@ -123,7 +123,7 @@ class RunEndings:
         stay."""
         grace = 0.0 if self._hurry.is_set() else grace
         bound = grace + KILL_BOUND + FINISH_BOUND
-        question = Question(attempt=attempt, body=body(grace), bound=bound, fence=fence)
+        question = ShellQuestion(attempt=attempt, body=body(grace), bound=bound, fence=fence)
         answer = await self._shell.ask(question)
         before, _, after = answer.said.partition("|")
         return set(numbers_in(before)), set(numbers_in(after))

@@ -41,7 +41,7 @@ Write = Callable[[str], bytes]
 """Makes a script from a nonce that was never used before, which its messages begin with."""
 
 
-class Question(Struct, frozen=True, kw_only=True):
+class ShellQuestion(Struct, frozen=True, kw_only=True):
     """What a host is asked: the lines ``body``, and what for (``attempt``).
 
     ``bound`` is in seconds from when it has begun, ``limit`` the bytes that an answer may have.
@@ -185,7 +185,7 @@ class Shell:
             if lent.shell.is_idle:
                 await self._leave(lent.shell)
 
-    async def ask(self, question: Question) -> ShellAnswer:
+    async def ask(self, question: ShellQuestion) -> ShellAnswer:
         """Have a question answered, and return what it says yes to.
 
         Cancelled, the question is ended on the host. Raises TransportError with the reason where
@@ -252,7 +252,7 @@ class Shell:
         finally:
             shell.channel.abort()
 
-    async def _answered(self, shell: RemoteScript, question: Question) -> ShellAnswer:
+    async def _answered(self, shell: RemoteScript, question: ShellQuestion) -> ShellAnswer:
         with trio.move_on_after(question.bound):
             return await self._answer(shell, question.limit)
         raise HostError(

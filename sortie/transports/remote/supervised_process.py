@@ -26,7 +26,7 @@ from sortie.transports.remote.launch import Bounds, HostGone, lapsed, nonsense
 from sortie.transports.remote.process import LAST_MESSAGES, SIGNALLED, RemoteProgram
 from sortie.transports.remote.protocol import GO, HERE
 from sortie.transports.remote.remote_script import LentShell, RemoteScript
-from sortie.transports.remote.shell import Question, Shell
+from sortie.transports.remote.shell import Shell, ShellQuestion
 from sortie.transports.remote.supervised_stdin import SupervisedStdin
 from sortie.transports.remote.supervision import DONE, END, Supervision
 from sortie.transports.remote.supervisor_scripts import ending_body
@@ -330,7 +330,7 @@ class SupervisedProcess(RemoteProgram):
             self._failure = still_there(self._host, self.identity.pid, left)
 
     async def _remove_supervisor(self) -> None:
-        question = Question(
+        question = ShellQuestion(
             attempt=f"remove the files of process {self.identity.pid}",
             body=ending_body([self._supervision.id]),
             bound=FINISH_BOUND,

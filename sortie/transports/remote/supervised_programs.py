@@ -10,7 +10,7 @@ import trio
 from sortie.model import RunId
 from sortie.transports.remote.forced_end import FINISH_BOUND
 from sortie.transports.remote.launch_scripts import RemoteLaunch
-from sortie.transports.remote.shell import Question, Shell
+from sortie.transports.remote.shell import Shell, ShellQuestion
 from sortie.transports.remote.supervised_process import Links, SupervisedProcess
 from sortie.transports.remote.supervision import Supervision
 from sortie.transports.remote.supervisor_scripts import SupervisedLaunch, ending_body
@@ -59,4 +59,6 @@ class SupervisedPrograms:
         Raises HostError.
         """
         body = ending_body(run_ids, self._under_way)
-        await self._shell.ask(Question(attempt="end supervisors", body=body, bound=FINISH_BOUND))
+        await self._shell.ask(
+            ShellQuestion(attempt="end supervisors", body=body, bound=FINISH_BOUND)
+        )

@@ -45,7 +45,7 @@ from sortie.transports.remote.protocol import LaunchOutput
 from sortie.transports.remote.questions import script_body
 from sortie.transports.remote.run_endings import RunEndings, under_way
 from sortie.transports.remote.scripts import SHELL
-from sortie.transports.remote.shell import Question, Shell
+from sortie.transports.remote.shell import Shell, ShellQuestion
 from sortie.transports.remote.shell_link import ShellLink
 from sortie.transports.remote.socket_forward import SocketForward
 from sortie.transports.remote.supervised_process import Links
@@ -279,7 +279,7 @@ class ShellTransport:
     async def run_script(self, script: Script) -> bytes:
         """Return what a script writes to stdout; see the port. It runs in a shell that is kept."""
         body = script_body(script)
-        question = Question(
+        question = ShellQuestion(
             attempt=script.purpose,
             body=body,
             limit=script.limit,

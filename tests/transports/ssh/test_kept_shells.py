@@ -15,7 +15,7 @@ import trio
 from sortie.model import HostError, TransportError
 from sortie.transports.remote import shell as shell_module
 from sortie.transports.remote.protocol import ScriptOutput
-from sortie.transports.remote.shell import Question, Shell
+from sortie.transports.remote.shell import Shell, ShellQuestion
 from sortie.transports.remote.transport import ShellTransport, new_nonce
 from sortie.transports.ssh import connection_pool as pool_module
 from sortie.transports.ssh.asyncio_thread import AsyncioThread
@@ -29,8 +29,8 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="the login shell has to be bash"),
 ]
 
-HELLO = Question(attempt="greet", body=[b"whole yes hello"])
-HANGING = Question(attempt="wait", body=[b"sleep 1000"], bound=0.3)
+HELLO = ShellQuestion(attempt="greet", body=[b"whole yes hello"])
+HANGING = ShellQuestion(attempt="wait", body=[b"sleep 1000"], bound=0.3)
 
 
 class Counted(ConnectionPool):
@@ -64,8 +64,8 @@ async def test_questions_in_a_row_need_one_login(
     sshd: Sshd, pool: Counted, shell: Shell, tmp_path: Path
 ) -> None:
     """What one has changed for itself does not reach the next."""
-    changing = Question(attempt="change", body=[f"cd '{tmp_path}'; a=1; whole yes".encode()])
-    asking = Question(attempt="ask", body=[b'whole yes "$PWD${a-}"'])
+    changing = ShellQuestion(attempt="change", body=[f"cd '{tmp_path}'; a=1; whole yes".encode()])
+    asking = ShellQuestion(attempt="ask", body=[b'whole yes "$PWD${a-}"'])
 
     said = [(await shell.ask(question)).said for question in (changing, asking, asking)]
 
@@ -79,9 +79,9 @@ async def test_questions_in_a_row_need_one_login(
 async def test_a_no_keeps_the_shell(pool: Counted, shell: Shell) -> None:
     """It is an answer; so is one that fails behind its yes, which is an error."""
     with pytest.raises(TransportError, match="because"):
-        await shell.ask(Question(attempt="ask", body=[b"no because"]))
+        await shell.ask(ShellQuestion(attempt="ask", body=[b"no because"]))
     with pytest.raises(TransportError, match="exit 3"):
-        await shell.ask(Question(attempt="ask", body=[b"yes; echo half; exit 3"]))
+        await shell.ask(ShellQuestion(attempt="ask", body=[b"yes; echo half; exit 3"]))
 
     assert (await shell.ask(HELLO)).said == "hello"
     assert pool.opened == 1
@@ -92,7 +92,7 @@ async def test_what_hangs_is_ended_with_its_shell(sshd: Sshd, pool: Counted, she
     meanwhile."""
     await shell.ask(HELLO)
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(shell.ask, Question(attempt="wait", body=[b"sleep 1000"]))
+        nursery.start_soon(shell.ask, ShellQuestion(attempt="wait", body=[b"sleep 1000"]))
         await until(lambda: any("sleep" in entry for entry in sshd.running()))
         assert (await shell.ask(HELLO)).said == "hello"
         nursery.cancel_scope.cancel()
