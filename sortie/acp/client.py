@@ -102,10 +102,17 @@ class ClientConnection:
             },
         )
 
-    def open(self, cwd: str, how: How = "session/new", session_id: str = "") -> None:
-        """Begin a session, or go on with the named one; ``cwd`` is absolute."""
+    def open(
+        self,
+        cwd: str,
+        how: How = "session/new",
+        session_id: str = "",
+        servers: Sequence[Mapping[str, Any]] = (),
+    ) -> None:
+        """Begin a session, or go on with the named one; ``cwd`` is absolute. ``servers`` are those
+        of MCP that the agent is to connect to, as the protocol describes them."""
         named = {} if how == "session/new" else {"sessionId": session_id}
-        params = {**named, "cwd": cwd, "mcpServers": []}
+        params = {**named, "cwd": cwd, "mcpServers": list(servers)}
         self._ask(ConnectionState.READY, ConnectionState.OPENING, how, params)
         self._how, self.session_id = how, named.get("sessionId", "")
 

@@ -28,11 +28,26 @@ OnEvents = Callable[[Sequence[AgentEvent]], None]
 """Takes a batch of events, one call for each chunk of output; an empty batch is a sign of life."""
 
 
+class McpServer(Struct, frozen=True, kw_only=True):
+    """A server of tools that the agent starts beside itself and speaks MCP with, over its stdin
+    and stdout.
+
+    ``name`` is a word of letters, ``argv[0]`` an absolute path where the agent runs. ``env`` are
+    variables besides those that the agent hands on. Neither holds a secret: some agents are told
+    of the server in their arguments.
+    """
+
+    name: str
+    argv: tuple[str, ...]
+    env: Mapping[str, str] = field(default_factory=dict)
+
+
 class SessionParams(Struct, frozen=True, kw_only=True):
     """What a session needs; ``env`` is the whole environment of the agent.
 
     ``resume_session_id`` names an earlier session to go on with, where the agent can.
-    ``read_timeout`` and ``stop_grace`` are seconds.
+    ``read_timeout`` and ``stop_grace`` are seconds. ``mcp_server`` is there for the agent besides
+    those of its own settings, and its tools need no further permission; None where there is none.
     """
 
     run_id: RunId
@@ -42,6 +57,7 @@ class SessionParams(Struct, frozen=True, kw_only=True):
     resume_session_id: str | None = None
     read_timeout: float = 5.0
     stop_grace: float = 5.0
+    mcp_server: McpServer | None = None
 
     __repr__ = repr_without("env")
 

@@ -137,6 +137,18 @@ def test_a_session_that_is_gone_leaves_room_for_a_new_one() -> None:
     assert opened == [SessionOpened("new", {"sessionId": "new"})]
 
 
+def test_a_session_is_told_of_servers_however_it_opens() -> None:
+    """Begun or gone on with, it connects to the same ones."""
+    server = {"name": "sortie", "command": "/bin/sh", "args": ["connect.sh"], "env": []}
+    for how, named in (("session/new", ""), ("session/load", "s"), ("session/resume", "s")):
+        peer = Peer()
+        peer.client.initialize("n", "N", "1")
+        peer.tell(id=1, result={"protocolVersion": 1})
+        peer.client.open("/w", how, named, [server])  # type: ignore[arg-type]
+
+        assert peer.heard[-1]["params"]["mcpServers"] == [server]
+
+
 def test_a_new_session_needs_a_name() -> None:
     """An answer without an id is a failure, and a loaded session keeps its own."""
     peer = Peer()

@@ -47,6 +47,16 @@ class Opening(Struct, frozen=True, kw_only=True):
         """Seconds for the greeting, for an old session and for a new one, each."""
         return max(self.settings.start_timeout_ms / 1000, self.params.read_timeout)
 
+    @property
+    def servers(self) -> list[Mapping[str, Any]]:
+        """The MCP servers of the session, as the protocol describes them."""
+        server = self.params.mcp_server
+        if server is None:
+            return []
+        env = [{"name": name, "value": value} for name, value in server.env.items()]
+        command, *arguments = server.argv
+        return [{"name": server.name, "command": command, "args": arguments, "env": env}]
+
 
 class Opened(Struct, frozen=True, kw_only=True):
     """A session in a process; ``lost`` says why it does not go on with the one it should.
@@ -107,7 +117,7 @@ async def _greet(process: AgentProcess, opening: Opening) -> Initialized:
 
 
 async def _begin(process: AgentProcess, opening: Opening) -> SessionOpened:
-    process.client.open(opening.params.workspace)
+    process.client.open(opening.params.workspace, servers=opening.servers)
     reply = await _within(process, opening, "session/new")
     if isinstance(reply, SessionOpened):
         return reply
@@ -130,7 +140,7 @@ async def _resume(
         return reason
     reply: Reply | None = None
     for attempt in range(2):
-        process.client.open(opening.params.workspace, how, session_id)
+        process.client.open(opening.params.workspace, how, session_id, opening.servers)
         with trio.move_on_after(opening.patience):
             reply = await process.reply()
         if reply is None:

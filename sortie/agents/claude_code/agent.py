@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from uuid import uuid4
 
-from sortie.agents import OnEvents, Session, SessionParams
+from sortie.agents import McpServer, OnEvents, Session, SessionParams
 from sortie.agents.claude_code.reader import ClaudeReader
 from sortie.agents.claude_code.settings import (
     CLAUDE_SECRETS,
@@ -38,32 +39,53 @@ _FLAGS = {
 }
 
 
-def turn(settings: ClaudeCodeSettings, prompt: str, *, session_id: str, resume: bool) -> Invocation:
+def turn(
+    settings: ClaudeCodeSettings,
+    prompt: str,
+    *,
+    session_id: str,
+    resume: bool,
+    server: McpServer | None = None,
+) -> Invocation:
     """Return how to run ``prompt`` as one turn of a conversation, a new one unless ``resume``.
 
     A prompt that begins with a slash gets a line feed before it, or Claude Code would take it for a
-    command of its own.
+    command of its own. All tools of a ``server`` are allowed.
     """
     arguments = [*_ALWAYS, "--resume" if resume else "--session-id", session_id]
-    arguments += _options(settings)
+    arguments += _options(settings, server)
     # Some options take every argument that follows, up to the next option.
     prompt = f"\n{prompt}" if prompt.startswith("/") else prompt
     return prompt_invocation(arguments, prompt, separated=True)
 
 
-def _options(settings: ClaudeCodeSettings) -> Iterator[str]:
+def _options(settings: ClaudeCodeSettings, server: McpServer | None) -> Iterator[str]:
     if settings.permission_mode is None:
         yield "--dangerously-skip-permissions"
     else:
         yield from ("--permission-mode", settings.permission_mode)
     for name, flag in _FLAGS.items():
         value = getattr(settings, name)
-        if value is not None:
-            yield from (flag, f"{value:.12g}" if isinstance(value, float) else str(value))
+        values = [] if value is None else [f"{value:.12g}" if isinstance(value, float) else value]
+        if server is not None:
+            values += _of_server(server, name)
+        if values:
+            yield from (flag, *map(str, values))
     if not settings.session_persistence:
         yield "--no-session-persistence"
     if isinstance(settings, ReadingSettings):
         yield from ("--tools", READING_TOOLS, "--setting-sources", "user", "--strict-mcp-config")
+
+
+def _of_server(server: McpServer, option: str) -> Iterator[str]:
+    """Yield what an option says about a server besides what the settings say: it has several
+    values."""
+    if option == "allowed_tools":
+        yield f"mcp__{server.name}"
+    elif option == "mcp_config":
+        command, *arguments = server.argv
+        told = {"type": "stdio", "command": command, "args": arguments, "env": dict(server.env)}
+        yield json.dumps({"mcpServers": {server.name: told}})
 
 
 class _Conversation:
@@ -80,8 +102,10 @@ class _Conversation:
         settings: ClaudeCodeSettings,
         clock: Callable[[], float],
         resume: str | None,
+        server: McpServer | None = None,
     ) -> None:
         self._argv = argv
+        self._server = server
         self._settings = settings
         self._clock = clock
         self._ledger = TokenLedger()
@@ -104,7 +128,9 @@ class _Conversation:
     def command(self, prompt: str) -> TurnCommand:
         """Return how the next prompt is run."""
         self._follow()
-        invocation = turn(self._settings, prompt, session_id=self._id, resume=self._begun)
+        invocation = turn(
+            self._settings, prompt, session_id=self._id, resume=self._begun, server=self._server
+        )
         reader = ClaudeReader(self._id, self._ledger, self._clock, self._begun)
         self._last = reader
         if self._kept:
@@ -181,7 +207,9 @@ class ClaudeCodeAgent:
         argv = await resolve_command(
             self._command, DEFAULT_COMMAND, params.transport, params.env.get("PATH")
         )
-        conversation = _Conversation(argv, self._settings, self._clock, params.resume_session_id)
+        conversation = _Conversation(
+            argv, self._settings, self._clock, params.resume_session_id, params.mcp_server
+        )
         secrets = [params.env.get(name, "").strip() for name in CLAUDE_SECRETS]
         async with turn_processes(
             "claude-code", params, conversation.command, secrets

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
+from sortie.agents import McpServer
 from sortie.agents.claude_code.agent import turn
-from sortie.agents.claude_code.settings import ClaudeCodeSettings
+from sortie.agents.claude_code.settings import ClaudeCodeSettings, ReadingSettings
 from sortie.model.invocation import PROMPT_ARGUMENT_LIMIT, Invocation
 from tests.agents.claude_code.reading import ID
 
@@ -80,3 +82,24 @@ def test_a_long_prompt_goes_through_stdin() -> None:
 def test_what_a_prompt_may_be(prompt: str, given: str) -> None:
     """A slash begins no command, a dash no option, and what no argument can hold is replaced."""
     assert invocation(prompt).arguments[-2:] == ("--", given)
+
+
+def test_a_server_of_the_run_stands_beside_those_of_the_settings() -> None:
+    """All its tools are allowed besides those that the settings allow, and no option takes the
+    values of another."""
+    server = McpServer(name="sortie", argv=("/bin/sh", "/w/connect.sh"), env={"A": "b"})
+    block = ClaudeCodeSettings(
+        permission_mode="bypassPermissions", allowed_tools="Edit,Bash", mcp_config="/etc/mcp.json"
+    )
+    told = {"type": "stdio", "command": "/bin/sh", "args": ["/w/connect.sh"], "env": {"A": "b"}}
+    config = json.dumps({"mcpServers": {"sortie": told}})
+
+    both = turn(block, "go", session_id=ID, resume=False, server=server).arguments
+    alone = turn(ReadingSettings(), "go", session_id=ID, resume=False, server=server).arguments
+
+    assert both[-8:-2] == (
+        "--allowedTools", "Edit,Bash", "mcp__sortie", "--mcp-config", "/etc/mcp.json", config
+    )  # fmt: skip
+    assert alone[alone.index("--allowedTools") :][:4] == (
+        "--allowedTools", "mcp__sortie", "--mcp-config", config
+    )  # fmt: skip
