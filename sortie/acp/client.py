@@ -121,9 +121,15 @@ class ClientConnection:
         params = {"sessionId": self.session_id, **params}
         self._ask(ConnectionState.IDLE, ConnectionState.SETTING, method, params)
 
-    def prompt(self, text: str) -> None:
-        """Begin a turn."""
-        params = {"sessionId": self.session_id, "prompt": [{"type": "text", "text": text}]}
+    def prompt(self, text: str, traceparent: str | None = None) -> None:
+        """Begin a turn; ``traceparent`` is under what the agent's own spans belong.
+
+        https://agentclientprotocol.com/protocol/extensibility keeps that key of ``_meta`` for it.
+        """
+        prompt = [{"type": "text", "text": text}]
+        params: dict[str, Any] = {"sessionId": self.session_id, "prompt": prompt}
+        if traceparent is not None:
+            params["_meta"] = {"traceparent": traceparent}
         self._ask(ConnectionState.IDLE, ConnectionState.TURN, "session/prompt", params)
 
     def cancel(self) -> None:

@@ -42,12 +42,18 @@ class McpServer(Struct, frozen=True, kw_only=True):
     env: Mapping[str, str] = field(default_factory=dict)
 
 
+def no_trace() -> None:
+    """Return None: nothing is traced."""
+
+
 class SessionParams(Struct, frozen=True, kw_only=True):
     """What a session needs; ``env`` is the whole environment of the agent.
 
     ``resume_session_id`` names an earlier session to go on with, where the agent can.
     ``read_timeout`` and ``stop_grace`` are seconds. ``mcp_server`` is there for the agent besides
     those of its own settings, and its tools need no further permission; None where there is none.
+    ``traceparent`` returns the turn under way as W3C Trace Context has it, for agents that make
+    spans of their own; None where nothing is traced.
     """
 
     run_id: RunId
@@ -58,8 +64,9 @@ class SessionParams(Struct, frozen=True, kw_only=True):
     read_timeout: float = 5.0
     stop_grace: float = 5.0
     mcp_server: McpServer | None = None
+    traceparent: Callable[[], str | None] = no_trace
 
-    __repr__ = repr_without("env")
+    __repr__ = repr_without("env", "traceparent")
 
 
 class Session(Protocol):
@@ -144,7 +151,8 @@ class AgentAdapter(Struct, frozen=True, kw_only=True):
     returns the directories in which the agent keeps its own settings, login and sessions, by its
     environment and the words of its command. ``model_endpoints``
     are the services that an agent with some command can be led to, so that it works with
-    placeholders of keys; empty where it cannot.
+    placeholders of keys; empty where it cannot. ``provider`` is whose models the agent asks, by the
+    names of OpenTelemetry, "" where that is not known.
     """
 
     kind: str
@@ -164,6 +172,7 @@ class AgentAdapter(Struct, frozen=True, kw_only=True):
     read_only: Callable[[Any], BaseModel] | None = None
     keeps: Callable[[Mapping[str, str], Sequence[str]], Sequence[str]] = lambda _env, _argv: ()
     model_endpoints: Callable[[AgentCommand], Sequence[ModelEndpoint]] = lambda _command: ()
+    provider: str = ""
 
 
 class AgentAdapters(Adapters[AgentAdapter]):

@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 
 from msgspec import Struct
 
+from sortie.agents import no_trace
 from sortie.model import LOCAL, AgentError, ErrorKind, ProgramNotFound, TransportError
 from sortie.model.hiding import repr_without
 from sortie.transports import Command, Transport
@@ -15,14 +16,16 @@ from sortie.transports.walls import SandboxedTransport
 
 
 class AgentLaunch(Struct, frozen=True, kw_only=True):
-    """How a process is started; ``agent`` is its name in messages."""
+    """How a process is started; ``agent`` is its name in messages, ``traceparent`` as in
+    SessionParams."""
 
     agent: str
     command: Command
     transport: Transport
     redacted: Callable[[str], str]
+    traceparent: Callable[[], str | None] = no_trace
 
-    __repr__ = repr_without("redacted")
+    __repr__ = repr_without("redacted", "traceparent")
 
 
 async def resolve_command(

@@ -131,11 +131,11 @@ class _TurnProcess:
 
     async def run(self, on_events: OnEvents) -> TurnResult:
         """Run the process and return what became of the turn. Raises TransportError."""
-        params = self._params
+        params, parent = self._params, self._params.traceparent()
         command = Command(
             argv=self._command.argv,
             cwd=params.workspace,
-            env=params.env,
+            env=params.env if parent is None else {**params.env, "TRACEPARENT": parent},
             stdin=self._command.stdin,
             grace=params.stop_grace,
         )

@@ -17,6 +17,7 @@ from sortie.model.git_urls import GitUrl
 from sortie.model.hiding import repr_without
 from sortie.model.secrets import unchanged
 from sortie.model.stages import PassedStage
+from sortie.model.traces import RunTrace
 from sortie.model.watches import Reaction
 from sortie.scheduler import Event
 from sortie.telemetry import Publish, facts
@@ -33,7 +34,8 @@ class Assignment(Struct, frozen=True, kw_only=True):
     """What is to be done. ``fetched_at`` is when the issue was re-read, in trio's time;
     ``resume`` is the session of the issue's last run there, and ``delivery`` what that left half
     done. ``reaction`` is what the run is to answer, None where nothing has happened, and
-    ``previous`` the stage that the issue has passed, None for the first."""
+    ``previous`` the stage that the issue has passed, None for the first. ``trace`` is where the run
+    stands in its trace, None where there is none."""
 
     run_id: RunId
     issue: Issue
@@ -43,6 +45,7 @@ class Assignment(Struct, frozen=True, kw_only=True):
     delivery: Delivery | None = None
     reaction: Reaction | None = None
     previous: PassedStage | None = None
+    trace: RunTrace | None = None
 
 
 class RemoteRepository(Struct, frozen=True, kw_only=True):

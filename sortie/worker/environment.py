@@ -8,6 +8,7 @@ import trio
 from msgspec.structs import replace
 
 from sortie.model import LOCAL, cut
+from sortie.model.traces import hook_part
 from sortie.telemetry import Publish, facts
 from sortie.worker.context import Assignment, RunContext
 from sortie.workspaces import (
@@ -118,12 +119,13 @@ class RunEnvironment:
         here = settings.hooks.run_on == "orchestrator"
         began = trio.current_time()
         result: HookResult | None = None
+        env, trace = self._for_hook(here=here), self._job.trace
         try:
             result = await run_hook(
                 self._context.local if here else self._context.transport,
                 script,
                 cwd=os.path.dirname(self._context.workflow) if here else workspace.path,
-                env=self._for_hook(here=here),
+                env=env if trace is None else trace.variables(env, hook_part(name)),
                 timeout=settings.hooks.timeout,
                 grace=settings.agent.stop_grace,
             )

@@ -8,8 +8,9 @@ from collections.abc import Awaitable, Callable, Mapping
 import trio
 from msgspec import Struct
 
-from sortie.agents import Session, SessionParams
+from sortie.agents import Session, SessionParams, no_trace
 from sortie.model import AgentError, ErrorKind, RunEnd
+from sortie.model.traces import SESSION
 from sortie.scheduler import events as ev
 from sortie.telemetry import facts
 from sortie.worker.context import Assignment, RunContext, RunReporter, RunScopes
@@ -106,15 +107,16 @@ class SessionLifetime(Struct, frozen=True):
         return done.end
 
     def _params(self, workspace: Workspace, env: Mapping[str, str]) -> SessionParams:
-        settings = self.context.settings.agent
+        settings, trace = self.context.settings.agent, self.job.trace
         return SessionParams(
             run_id=self.job.run_id,
             workspace=workspace.path,
             transport=self.context.inside,
-            env=env,
+            env=env if trace is None else trace.variables(env, SESSION),
             read_timeout=settings.read_timeout,
             stop_grace=settings.stop_grace,
             resume_session_id=self._resumable(workspace),
+            traceparent=no_trace if trace is None else trace.turn,
         )
 
     def _resumable(self, workspace: Workspace) -> str | None:

@@ -66,6 +66,7 @@ class AcpAgent:
             ),
             transport=params.transport,
             redacted=redacted,
+            traceparent=params.traceparent,
         )
         opening = Opening(
             params=params,

@@ -154,7 +154,7 @@ class AgentProcess:
                 on_events(early)
             if not self.is_usable:
                 raise NotPrompted
-            self.client.prompt(UNUSABLE.sub("\ufffd", prompt))
+            self.client.prompt(UNUSABLE.sub("\ufffd", prompt), self._launch.traceparent())
             self._flush()
             while reader.over is None and self._end is None and reader.refusal is None:
                 await self._news.wait()

@@ -60,4 +60,5 @@ ADAPTER = AgentAdapter(
     reports=frozenset({"tokens", "cost"}),
     model_endpoints=lambda _command: (MODEL_ENDPOINT,),
     demo={"permission_mode": "acceptEdits", "allowed_tools": "Bash,Edit,Write"},
+    provider="anthropic",
 )
