@@ -59,7 +59,8 @@ class RecordRefused(StoreError):
 
 
 class UnfinishedRun(Struct, frozen=True, kw_only=True):
-    """A run that was recorded as begun and never as over."""
+    """A run that was recorded as begun and never as over; it ``began``, and was ``heard_of`` last,
+    in Unix seconds."""
 
     run_id: RunId
     issue: Issue
@@ -68,6 +69,8 @@ class UnfinishedRun(Struct, frozen=True, kw_only=True):
     process: ProcessIdentity | None
     workspace: str | None
     turns: int
+    began: float
+    heard_of: float
 
 
 class StoredRetry(Struct, frozen=True, kw_only=True):

@@ -255,7 +255,7 @@ SELECT coalesce(max(seq), 0) AS seq FROM runs;
 
 -- name: unfinished_runs
 SELECT run_id, issue, failures, continuations, interruptions, host, pid, process_started_at,
-  workspace, turns
+  workspace, turns, started_at, seen_at
 FROM runs INDEXED BY runs_under_way WHERE finished_at IS NULL ORDER BY seq;
 
 -- name: all_retries

@@ -123,6 +123,8 @@ def unfinished_run(row: Row) -> UnfinishedRun:
         process=process,
         workspace=row["workspace"],
         turns=row["turns"],
+        began=row["started_at"],
+        heard_of=row["seen_at"],
     )
 
 

@@ -151,6 +151,8 @@ RECOVERED = Recovered(
             process=ProcessIdentity(pid=4711, started_at=1_699_999_999.123456),
             workspace="/srv/R-1",
             turns=3,
+            began=T0 + 160,
+            heard_of=T0 + 170,
         ),
     ),
     retries=(

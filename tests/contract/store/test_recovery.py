@@ -84,6 +84,8 @@ async def test_a_run_under_way_is_recovered_whole(store: Store) -> None:
                 process=process,
                 workspace="/w/F-1",
                 turns=4,
+                began=T0,
+                heard_of=T0 + 2,
             ),
         ),
         sessions={FULL_ISSUE.id: 7},
