@@ -84,9 +84,9 @@ class _Decoding(Struct, kw_only=True):
 
     def _tell(self, found: Resolved, entry: Node, path: Path) -> None:
         for node, message in found.warnings:
-            self.report.warning(node, path if node is entry else (*path, node.index or 0), message)
+            self.report.warning(node, path if node is entry else _inside(path, node), message)
         for node, message in found.wrong:
-            self.report.error(node, path if node is entry else (*path, node.index or 0), message)
+            self.report.error(node, path if node is entry else _inside(path, node), message)
         if found.unset:
             self.unset[path] = (entry, found.unset)
 
@@ -169,6 +169,11 @@ class _Decoding(Struct, kw_only=True):
         at = mentioned[-1:] or []
         path = (*self.path, *at)
         self.report.error(self.report.nearest(path), path, message)
+
+
+def _inside(path: Path, node: Node) -> Path:
+    """Return the path of an item of a list, or of an entry of a mapping."""
+    return (*path, node.index or 0 if node.key is None else str(node.key.value))
 
 
 def _to_json(plain: Any) -> str:

@@ -51,7 +51,9 @@ def names_in(text: str) -> list[str]:
 
 
 def resolve(node: Node, lookup: Lookup, context: DecodeContext) -> Resolved:
-    """Look up the references of a setting, or of each item of a list of settings."""
+    """Look up the references of a setting, or of each item of a list or mapping of settings."""
+    if isinstance(node.value, dict):
+        return _resolve_mapping(node, lookup, context)
     if not isinstance(node.value, tuple):
         return _resolve_text(node, lookup, context)
     result = Resolved(node)
@@ -66,6 +68,21 @@ def resolve(node: Node, lookup: Lookup, context: DecodeContext) -> Resolved:
         if found.node is not None:
             kept.append(found.node)
     result.node = replace(node, value=tuple(kept))
+    return result
+
+
+def _resolve_mapping(node: Node, lookup: Lookup, context: DecodeContext) -> Resolved:
+    result = Resolved(node)
+    for key, item in node.entries().items():
+        found = _resolve_text(item, lookup, context)
+        result.used += found.used
+        result.wrong += found.wrong
+        result.warnings += found.warnings
+        if found.unset:
+            result.warnings.append((item, unset_warning(found.unset, "entry")))
+        kept = node.without_entry(key) if found.node is None else node.with_entry(key, found.node)
+        node = kept
+    result.node = node
     return result
 
 
