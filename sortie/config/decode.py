@@ -25,6 +25,7 @@ from sortie.config.rule_findings import rules_findings
 from sortie.config.schemas import BlockSchema, Schemas
 from sortie.config.settings import AgentSettings, DaysKept, Isolation, Settings, WorkspaceSettings
 from sortie.config.token_rates import TokenRate
+from sortie.config.traces import traces_findings
 from sortie.config.values import HostPathText, PathText, choice, whole
 from sortie.documents import Node
 from sortie.model import Problem
@@ -71,7 +72,7 @@ class _TopLevel(Block):
 RATES_KEY = "token_rates"
 """The key of the rates, whose own keys are names of models."""
 
-_OPTIONAL = frozenset({"self_review"})
+_OPTIONAL = frozenset({"self_review", "traces"})
 """The blocks whose absence means something else than their defaults."""
 
 SECTIONS = sections_of(Settings) | {"workspace": WrittenWorkspace}
@@ -153,6 +154,8 @@ def _decoded(report: Report, schemas: Schemas, context: DecodeContext) -> Settin
     for finding in all_findings(parts, (tracker, agent), blocks, secrets):
         _tell(report, finding)
     for finding in review_findings(parts, schemas, blocks):
+        _tell(report, finding)
+    for finding in traces_findings(parts["traces"], context.lookup):
         _tell(report, finding)
     for schema in (tracker, agent):
         _warn(report, schema, blocks)

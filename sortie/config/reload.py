@@ -9,7 +9,7 @@ from sortie.config.values import Frozen
 _TRACKER = ("kind", *TRACKER_KEYS)
 _TOP_LEVEL = ("db_path", "isolation")
 _WORKSPACE = ("root",)
-_SECTIONS = ("repository", "forge", "server", "logging", "store")
+_SECTIONS = ("repository", "forge", "server", "logging", "store", "traces")
 _OF_RULES = ("repository", "forge")
 
 
@@ -34,6 +34,9 @@ def needs_restart(old: Settings, new: Settings) -> tuple[str, ...]:
     ]
     for section in _SECTIONS:
         before, after = getattr(old, section), getattr(new, section)
+        if before is None or after is None:
+            changed += [section] if before is not after else []
+            continue
         changed += [
             f"{section}.{info.alias or name}"
             for name, info in type(before).model_fields.items()

@@ -28,6 +28,7 @@ from sortie.config.self_review import SelfReviewSettings
 from sortie.config.share import ShareSettings
 from sortie.config.store import StoreSettings
 from sortie.config.token_rates import TokenRate
+from sortie.config.traces import TracesSettings
 from sortie.config.trust import TrustSettings
 from sortie.config.values import (
     Blocks,
@@ -223,6 +224,7 @@ class Settings(Block):
     logging: LoggingSettings = LoggingSettings()
     history: HistorySettings = HistorySettings()
     journal: JournalSettings = JournalSettings()
+    traces: TracesSettings | None = None
     budget: BudgetSettings = BudgetSettings()
     token_rates: Rates = Frozen()
     store: StoreSettings = StoreSettings()

@@ -31,11 +31,12 @@ from sortie.daemon.repositories import open_repositories
 from sortie.daemon.root_lock import RootLock
 from sortie.daemon.run_contexts import (
     RunContexts,
-    known_secrets,
     preflight,
     simulator_of,
 )
+from sortie.daemon.secrets_in_settings import known_secrets
 from sortie.daemon.totals import RunTotals
+from sortie.daemon.traces import run_traces
 from sortie.daemon.tracker import StoredSightings, open_tracker
 from sortie.daemon.tracker_status import TrackerStatus
 from sortie.daemon.transcripts import RunTranscripts
@@ -83,6 +84,7 @@ class Daemon:
         self._activity = RecentActivity(utc_now)
         self._transcripts = RunTranscripts(workflow.settings, self._publish)
         self._event_log = DaemonEventLog(workflow.settings, self._publish)
+        self._traces = run_traces(workflow, options.environ, self._publish)
         secrets = known_secrets(workflow.settings, options.environ, process.token)
         self._secrets = KnownSecrets(secrets)
         self._secrets.tell(self._transcripts.writer.hide)
@@ -93,6 +95,9 @@ class Daemon:
             self._activity,
             self._transcripts.sink,
         ]
+        if self._traces is not None:
+            self._secrets.tell(self._traces.sink.hide)
+            self._sinks.append(self._traces.sink)
         self._host_isolation: Callable[[], tuple[str, ...]]
         self._tracker: GuardedTracker
 
@@ -127,6 +132,8 @@ class Daemon:
                 ending = await self._process.begin(services, transports, self._live_runs)
                 services.start_soon(self._transcripts.writer.run)
                 services.start_soon(self._event_log.writer.run)
+                if self._traces is not None:
+                    services.start_soon(self._traces.run)
                 await self._lock_root(contexts)
                 self._publish(
                     facts.HostIsolation(

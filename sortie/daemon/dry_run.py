@@ -18,7 +18,7 @@ from sortie.daemon.day_clock import day_of
 from sortie.daemon.guards import expected_failures
 from sortie.daemon.locks import database_lock_path, holder_of
 from sortie.daemon.options import RunOptions
-from sortie.daemon.run_contexts import secrets_of
+from sortie.daemon.secrets_in_settings import secrets_of
 from sortie.daemon.tracker import FreshSightings, open_tracker, states_of
 from sortie.daemon.unusable_settings import unusable_settings
 from sortie.daemon.workflow_file import load_workflow

@@ -26,7 +26,7 @@ from sortie.daemon.database_life import ended_by_mark, open_database
 from sortie.daemon.guards import Guards, expected_failures
 from sortie.daemon.leadership import Leaderships, candidate, leading
 from sortie.daemon.options import RunOptions
-from sortie.daemon.run_contexts import known_secrets
+from sortie.daemon.secrets_in_settings import known_secrets
 from sortie.daemon.shutdown import EXIT_FAILURE, EXIT_OK
 from sortie.daemon.sole_process import SoleProcess
 from sortie.daemon.standby import stood_by

@@ -12,9 +12,10 @@ from sortie import agents
 from sortie.agents.launch import resolve_command
 from sortie.config.settings import Settings
 from sortie.daemon.locks import HeldElsewhere, Lock
-from sortie.daemon.repositories import Repositories, token_of
+from sortie.daemon.repositories import Repositories
 from sortie.daemon.root_lock import RootLock
 from sortie.daemon.sandboxes import sandboxed, sandboxed_on_host
+from sortie.daemon.secrets_in_settings import secrets_of
 from sortie.daemon.transports import TransportPool
 from sortie.model import (
     LOCAL,
@@ -24,7 +25,7 @@ from sortie.model import (
     TransportError,
     WorkspaceError,
 )
-from sortie.model.secrets import credentials_of, redactor, unchanged
+from sortie.model.secrets import redactor, unchanged
 from sortie.orchestrator.context import Readiness
 from sortie.resources import Shortage, Shortages, run_in_thread, shortage_behind
 from sortie.store import Store
@@ -35,27 +36,6 @@ from sortie.transports.walls import SandboxedTransport
 from sortie.worker import RemoteRepository, ReviewerAgent, RunContext
 from sortie.workflow.loader import Workflow
 from sortie.workspaces import Secrets, Workspaces, helper_env
-
-_OF_POSTGRES = ("PGPASSWORD", "PGPASSFILE")
-"""Variables that let whoever has them into the database, where the daemon has one on a server."""
-
-
-def secrets_of(settings: Settings) -> Secrets:
-    """Return what agents, hooks and logs must not see."""
-    known = (settings.tracker.api_key, settings.server.auth_token, *settings.secret_parts)
-    values = frozenset(secret.get_secret_value() for secret in known if secret is not None)
-    values |= settings.store.secrets
-    values |= {token for one in settings.every() if (token := token_of(one))}
-    names = {*settings.secret_variables, *(() if settings.store.url is None else _OF_POSTGRES)}
-    return Secrets(names=frozenset(names), values=values)
-
-
-def known_secrets(
-    settings: Settings, environ: Mapping[str, str], token: str = ""
-) -> frozenset[str]:
-    """Return all secrets that no text of a daemon may hold: its own, and the credentials in its
-    environment, which agents inherit."""
-    return secrets_of(settings).values.union(credentials_of(environ), {token})
 
 
 class RunContexts:

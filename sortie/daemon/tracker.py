@@ -12,7 +12,7 @@ import trio
 
 from sortie import trackers
 from sortie.config.settings import Settings
-from sortie.daemon.run_contexts import known_secrets
+from sortie.daemon.secrets_in_settings import known_secrets
 from sortie.model import Sighting, SortieError, StoreError, TrackerError, TrackerErrorKind
 from sortie.model.secrets import redactor
 from sortie.orchestrator.guarded_tracker import GuardedTracker

@@ -11,5 +11,6 @@ from sortie.facts.leases import *  # noqa: F403
 from sortie.facts.network import *  # noqa: F403
 from sortie.facts.pull_requests import *  # noqa: F403
 from sortie.facts.runs import *  # noqa: F403
+from sortie.facts.traces import *  # noqa: F403
 from sortie.facts.turns import *  # noqa: F403
 from sortie.facts.workflows import *  # noqa: F403

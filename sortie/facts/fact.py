@@ -122,7 +122,8 @@ class ShownField(Struct, frozen=True, kw_only=True):
 
 
 class Fact(Struct, frozen=True, kw_only=True):
-    """Something that happened. Durations are seconds; a fact never holds a secret or a prompt."""
+    """Something that happened. Durations are seconds; a fact never holds a secret, and a prompt
+    only where the settings want it in spans."""
 
     EVENT: ClassVar[str]
     LEVEL: ClassVar[Level]

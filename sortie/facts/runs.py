@@ -35,10 +35,10 @@ class Phase(StrEnum):
     ENDING = "ending"
 
 
-@fact("run.started", "info")
+@fact("run.started", "info", hidden=("traced",))
 class RunStarted(RunFact, frozen=True, kw_only=True):
     """A run was recorded and its worker started; ``reaction`` is what of its pull request it
-    answers, ``rule`` decides for its issue."""
+    answers, ``rule`` decides for its issue. ``traced``: spans are made of it."""
 
     issue: Issue
     attempt: int
@@ -47,6 +47,7 @@ class RunStarted(RunFact, frozen=True, kw_only=True):
     rule: str = ""
     max_turns: int
     reaction: tuple[str, ...] = ()
+    traced: bool = False
 
     def shown(self) -> dict[str, object]:
         return {"title": self.issue.shown_title} | RunFact.shown(self)
@@ -163,9 +164,17 @@ class RunFinished(RunFact, frozen=True, kw_only=True):
         return "warning" if self.status in _BAD_STATUSES else "info"
 
 
-@fact("run.interrupted", "warning")
+@fact("run.interrupted", "warning", hidden=("host", "attempt", "turns", "began", "heard_of"))
 class RunRecovered(RunFact, frozen=True, kw_only=True):
-    """A run of an earlier daemon was recorded as interrupted; ``rule`` decided for it."""
+    """A run of an earlier daemon was recorded as interrupted; ``rule`` decided for it.
+
+    It ``began``, and was ``heard_of`` last, in Unix seconds; 0 where that is not known.
+    """
 
     issue: Issue
     rule: str = ""
+    host: str = ""
+    attempt: int = 0
+    turns: int = 0
+    began: float = 0.0
+    heard_of: float = 0.0

@@ -52,12 +52,14 @@ class SessionRefused(RunFact, frozen=True, kw_only=True):
     timed_out: bool = False
 
 
-@fact("turn.started", "info")
+@fact("turn.started", "info", hidden=("prompt",))
 class TurnBegan(RunFact, frozen=True, kw_only=True):
-    """A turn's prompt is about to be given to the agent."""
+    """A turn's prompt is about to be given to the agent; ``prompt`` is None but where
+    ``traces.content`` wants it, and is cut there."""
 
     turn: int
     max_turns: int
+    prompt: str | None = None
 
 
 @fact("agent.launched", "debug")
@@ -103,22 +105,26 @@ class SessionNamed(RunFact, frozen=True, kw_only=True):
     session_id: str
 
 
-@fact("tool.started", "debug")
+@fact("tool.started", "debug", hidden=("call",))
 class ToolCallStarted(RunFact, frozen=True, kw_only=True):
-    """The agent uses a tool; ``locations`` are the files that it is about."""
+    """The agent uses a tool; ``locations`` are the files that it is about, and ``call`` is the id
+    that the agent gave this use."""
 
+    call: str = ""
     tool: str
     kind: str | None
     locations: tuple[str, ...]
 
 
-@fact("tool.ended", "debug", hidden=("output",))
+@fact("tool.ended", "debug", hidden=("call", "output"))
 class ToolCallEnded(RunFact, frozen=True, kw_only=True):
     """The agent is done with a tool; ``tool`` is "" where its start was not seen.
 
     ``about`` is what it was given besides files, such as a command, and ``output`` what it said.
+    ``call`` is as in ToolCallStarted.
     """
 
+    call: str = ""
     tool: str
     kind: str | None
     locations: tuple[str, ...]
@@ -192,10 +198,10 @@ class PermissionAnswered(RunFact, frozen=True, kw_only=True):
     answer: str
 
 
-@fact("turn.completed", "info", hidden=("agent", "warnings", "timeout", "spent"))
+@fact("turn.completed", "info", hidden=("agent", "warnings", "timeout", "spent", "answer"))
 class TurnCompleted(RunFact, frozen=True, kw_only=True):
     """A turn is over, and has used ``spent``. ``timeout`` is turn, stall or read where one ran
-    out."""
+    out; ``answer`` is None but where ``traces.content`` wants what the agent said last."""
 
     agent: str
     turn: int
@@ -206,6 +212,7 @@ class TurnCompleted(RunFact, frozen=True, kw_only=True):
     spent: Spending = NOTHING
     warnings: tuple[str, ...] = ()
     timeout: str | None = None
+    answer: str | None = None
 
     @property
     def level(self) -> Level:

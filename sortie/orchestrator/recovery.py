@@ -75,8 +75,18 @@ async def recover(recovery: Recovery, policy: Policy) -> Memory:
     if records:
         await recovery.store.commit(records, wall)
     for run in recovered.unfinished:
-        rule = recovered.rules.get(run.issue.id, "")
-        recovery.publish(facts.RunRecovered(run_id=run.run_id, issue=run.issue, rule=rule))
+        recovery.publish(
+            facts.RunRecovered(
+                run_id=run.run_id,
+                issue=run.issue,
+                rule=recovered.rules.get(run.issue.id, ""),
+                host=run.host,
+                attempt=run.streak.failures,
+                turns=run.turns,
+                began=run.began,
+                heard_of=run.heard_of,
+            )
+        )
     recovery.publish(
         facts.StateRestored(
             interrupted=len(recovered.unfinished),

@@ -9,6 +9,7 @@ import trio
 
 from sortie.config.settings import Settings
 from sortie.model import NOTHING, ErrorKind, Failed, Issue, RunId, Spending
+from sortie.model.traces import RunTrace
 from sortie.orchestrator.context import OrchestratorContext
 from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev
@@ -61,16 +62,17 @@ class WorkerPool:
                 agent=settings.agent.kind,
                 max_turns=settings.agent.max_turns,
                 reaction=start.reaction.words if start.reaction is not None else (),
+                traced=settings.traces is not None,
             )
         )
         # The scopes are made here, not in the task, so that a StopWorker which overtakes the
         # task's first step has something to cancel.
         self._scopes[start.run_id] = RunScopes()
         with ranked():  # the order of dispatch is the issues' priority
-            nursery.start_soon(self._work, start, reports, account_of(settings.agent))
+            nursery.start_soon(self._work, start, reports, settings)
 
-    async def _work(self, start: do.StartWorker, reports: RunReporter, account: str) -> None:
-        run_id, scopes = start.run_id, self._scopes[start.run_id]
+    async def _work(self, start: do.StartWorker, reports: RunReporter, settings: Settings) -> None:
+        run_id, scopes, traces = start.run_id, self._scopes[start.run_id], settings.traces
         job = Assignment(
             run_id=run_id,
             issue=start.issue,
@@ -80,13 +82,14 @@ class WorkerPool:
             delivery=start.delivery,
             reaction=start.reaction,
             previous=start.previous,
+            trace=None if traces is None else RunTrace(run_id, traces.sample),
         )
         report = await work(
             job, self._context.run_context_for(start.host, start.rule), reports, scopes
         )
         del self._scopes[run_id]
         if isinstance(report.end, Failed) and report.end.kind is ErrorKind.USAGE_LIMIT:
-            reports.tell(self._limit_met(run_id, account, report.end))
+            reports.tell(self._limit_met(run_id, account_of(settings.agent), report.end))
         reports.tell(ev.WorkerExited(run_id, report))
 
     def _limit_met(self, run_id: RunId, account: str, end: Failed) -> ev.UsageLimitMet:

@@ -27,6 +27,9 @@ SHOWN_WARNINGS = 3
 LAST_WORDS_LIMIT = 600
 """Characters of a program's own words in such a message."""
 
+CONTENT_LIMIT = 32_768
+"""Characters of a prompt or an answer in a span."""
+
 _TELLING = frozenset(
     {
         ErrorKind.AGENT_NOT_FOUND,
@@ -55,17 +58,35 @@ async def take_turn(turn: TurnRequest, session: Session) -> TurnEnd:
     cancelled once its processes are gone.
     """
     settings, began = turn.context.settings.agent, trio.current_time()
+    if turn.job.trace is not None:
+        turn.job.trace.begin_turn()
     turn.reporter.publish(
-        facts.TurnBegan(run_id=turn.job.run_id, turn=turn.number, max_turns=settings.max_turns)
+        facts.TurnBegan(
+            run_id=turn.job.run_id,
+            turn=turn.number,
+            max_turns=settings.max_turns,
+            prompt=_content(turn, turn.prompt),
+        )
     )
+    before = turn.activity.answer
     end, heard = None, TurnEvents(turn)
     try:
         end = await _under_deadlines(turn, session, heard)
     finally:
         heard.end()
         last = end or TurnEnd(_cut_off())
-        turn.reporter.publish(_completed(turn, last, heard, trio.current_time() - began))
+        answer = None if turn.activity.answer is before else turn.activity.answer
+        completed = _completed(turn, last, heard, trio.current_time() - began)
+        turn.reporter.publish(replace(completed, answer=_content(turn, answer)))
     return end
+
+
+def _content(turn: TurnRequest, text: str | None) -> str | None:
+    """Return a text as spans may have it, None where they are to have none."""
+    traces = turn.context.settings.traces
+    if text is None or traces is None or not traces.content:
+        return None
+    return cut(turn.context.redact(text), CONTENT_LIMIT)
 
 
 async def _under_deadlines(turn: TurnRequest, session: Session, heard: TurnEvents) -> TurnEnd:

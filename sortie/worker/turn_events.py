@@ -199,17 +199,20 @@ class TurnEvents:
         if len(self._tools) < _TOOLS_AT_ONCE:
             self._tools[self._text(event.id, AGENT_NAME_LIMIT)] = (trio.current_time(), event)
         self._publish(
-            facts.ToolCallStarted, **self._about(event), locations=self._places(event.locations)
+            facts.ToolCallStarted,
+            call=self._text(event.id, AGENT_NAME_LIMIT),
+            **self._about(event),
+            locations=self._places(event.locations),
         )
 
     def _tool_ended(self, event: ToolEnded) -> None:
         now, activity = trio.current_time(), self._turn.activity
-        began, tool = self._tools.pop(
-            self._text(event.id, AGENT_NAME_LIMIT), (now, ToolStarted(id=event.id, name=""))
-        )
+        call = self._text(event.id, AGENT_NAME_LIMIT)
+        began, tool = self._tools.pop(call, (now, ToolStarted(id=event.id, name="")))
         about = event.about or tool.about
         self._publish(
             facts.ToolCallEnded,
+            call=call,
             **self._about(tool),
             locations=self._places((*tool.locations, *event.locations)),
             seconds=now - began if event.duration is None else float(event.duration),

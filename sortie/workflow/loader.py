@@ -52,6 +52,8 @@ TEMPLATES = (
 
 _ROOT_VARIABLE = "SORTIE_WORKSPACE_ROOT"
 
+_OF_OPENTELEMETRY = ("opentelemetry.sdk.trace", "opentelemetry.exporter.otlp.proto.common")
+
 
 class Workflow(Struct, frozen=True, kw_only=True):
     """A WORKFLOW.md that can be used; ``path`` is absolute. ``prompts`` are those with a name, and
@@ -150,14 +152,23 @@ def _templates_in(settings: Settings, document: Node, source: str, before: str) 
             )
 
 
+def _is_installed(library: str) -> bool:
+    try:
+        return find_spec(library) is not None
+    except ModuleNotFoundError:  # what it is a part of is missing
+        return False
+
+
 def _about_libraries(settings: Settings, document: Node) -> Iterator[Problem]:
-    """Yield an error where runs are to have pods, or rows a server, and its library is missing."""
+    """Yield an error where runs are to have pods or spans, or rows a server, and the library for
+    that is missing."""
     needed = {
-        ("worker", "kubernetes"): (settings.worker.kubernetes, "kr8s", "kubernetes"),
-        ("store", "url"): (settings.store.url, "psycopg", "postgres"),
+        ("worker", "kubernetes"): (settings.worker.kubernetes, ("kr8s",), "kubernetes"),
+        ("store", "url"): (settings.store.url, ("psycopg",), "postgres"),
+        ("traces",): (settings.traces, _OF_OPENTELEMETRY, "traces"),
     }
-    for path, (wanted, library, extra) in needed.items():
-        if wanted is not None and find_spec(library) is None:
+    for path, (wanted, libraries, extra) in needed.items():
+        if wanted is not None and not all(map(_is_installed, libraries)):
             place = (document.at(path) or document).place
             message = f"needs a library that is not installed: pip install 'sortie[{extra}]'"
             yield place.problem(".".join(path), message, "error")

@@ -145,6 +145,7 @@ def test_defaults_are_those_of_the_contract() -> None:
         "logging": {"level": "info", "format": "text"},
         "history": {"keep_days": 30, "max_bytes": 1 << 30},
         "journal": {"keep_days": 7, "max_bytes": 256 << 20},
+        "traces": None,
         "budget": {"daily_credits": 0.0, "daily_cost_usd": 0.0, "timezone": "UTC"},
         "token_rates": {},
         "store": {
@@ -264,7 +265,7 @@ UNKNOWN_TOP = (
     "known: agent, board, budget, db_path, file, forge, history, hooks, isolation, journal, "
     "logging, polling, reactions, repository, robot, rules, sandbox, self_review, server, share, "
     "store, token_rates, "
-    "tracker, trust, verify, worker, workspace"
+    "traces, tracker, trust, verify, worker, workspace"
 )
 
 BAD = {

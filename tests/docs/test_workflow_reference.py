@@ -28,6 +28,7 @@ from sortie.config.reload import needs_restart
 from sortie.config.rules import Conditions, WrittenRule
 from sortie.config.self_review import SelfReviewSettings
 from sortie.config.settings import Rule, Settings, TrackerSettings, WorkspaceSettings
+from sortie.config.traces import TracesSettings
 from sortie.config.values import Frozen
 from sortie.config.worker import WorkerSettings
 from sortie.trackers.file import FileSettings
@@ -52,6 +53,7 @@ SPECIAL = {
     "server.auth_token": "made at start",
     "db_path": "`.sortie.db`",
     "store.weight": "`1`",
+    "traces.sample": "`1.0`",
     "worker.kubernetes.clusters": "one with the name `kubernetes`",
 }
 LOOKUPS = {
@@ -106,6 +108,7 @@ def settings(tracker_block: str = "file") -> Settings:
         tracker=TrackerSettings(kind="file"),
         workspace=WorkspaceSettings(root="/w"),
         self_review=SelfReviewSettings(),
+        traces=TracesSettings(),
         worker=WorkerSettings(kubernetes=KubernetesSettings(image="agent:1")),
         reactions=ReactionsSettings(
             checks=ChecksReaction(),

@@ -214,6 +214,7 @@ FACTS: tuple[f.Fact, ...] = (
     f.AgentsLimited(memory_bytes=8 << 30, tasks=4096),
     f.ServiceManagerUnreachable(socket="/run/systemd/notify", error="Connection refused"),
     f.HttpAnswered(route="/livez", status=200),
+    f.SpansExported(exported=7, dropped=2, failed=1, error="the collector answers 503"),
     f.DaemonWasPaused(seconds=12.0),
     f.DaemonCrashed(traceback="Traceback:\n  boom"),
     f.TrackerPauseBegan(seconds=3600.0, asked=86400.0, error="too many requests"),

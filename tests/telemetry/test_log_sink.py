@@ -151,6 +151,7 @@ def test_every_fact_has_its_line() -> None:
         ("info", "agents.limited"),
         ("warning", "service_manager.unreachable"),
         ("debug", "http.answered"),
+        ("warning", "traces.lost"),
         ("warning", "daemon.was_paused"),
         ("error", "daemon.crashed"),
         ("warning", "tracker.rests"),

@@ -25,6 +25,7 @@ from sortie.facts import (
     ReactionPlanned,
     RunRecovered,
     SessionRefused,
+    SpansExported,
     TransitionCompleted,
     WarmPodsCounted,
     WatchEnded,
@@ -77,6 +78,7 @@ COUNTERS = {
     "sortie_workflow_reloads_total": ["result"],
     "sortie_orphans_reaped_total": ["where"],
     "sortie_event_log_missing_events_total": [],
+    "sortie_trace_spans_total": ["result"],
     "sortie_http_requests_total": ["route", "status"],
 }
 HISTOGRAMS = {
@@ -317,6 +319,14 @@ def test_no_label_names_an_issue() -> None:
         (
             ConnectionRefused(run_id=RUN, host="h", port=443, reason="not listed", connections=4),
             {"sortie_network_connections_total{result=refused}": 4},
+        ),
+        (
+            SpansExported(exported=7, dropped=2, failed=1, error="it answers 503"),
+            {
+                "sortie_trace_spans_total{result=exported}": 7,
+                "sortie_trace_spans_total{result=dropped}": 2,
+                "sortie_trace_spans_total{result=failed}": 1,
+            },
         ),
         (
             HttpAnswered(route="/api/v1/state", status=403),

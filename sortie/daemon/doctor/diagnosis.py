@@ -18,7 +18,7 @@ from sortie.daemon.doctor.tracker import look_at_tracker
 from sortie.daemon.guards import expected_failures
 from sortie.daemon.options import RunOptions
 from sortie.daemon.repositories import OpenRepository
-from sortie.daemon.run_contexts import secrets_of
+from sortie.daemon.secrets_in_settings import secrets_of
 from sortie.daemon.unusable_settings import unusable_settings
 from sortie.daemon.workflow_file import load_workflow
 from sortie.model import SortieError, WorkflowError

@@ -17,7 +17,7 @@ from sortie.daemon.guards import Guards, published_shortages
 from sortie.daemon.leadership import Leaderships
 from sortie.daemon.options import RunOptions
 from sortie.daemon.process import in_daemon_process
-from sortie.daemon.run_contexts import known_secrets
+from sortie.daemon.secrets_in_settings import known_secrets
 from sortie.daemon.service_manager import ServiceManager
 from sortie.daemon.several.conflicts import conflict
 from sortie.daemon.several.member_process import SharedParts

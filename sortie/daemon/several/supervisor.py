@@ -23,7 +23,7 @@ from sortie.daemon.guards import expected_failures
 from sortie.daemon.http_front import standby_endpoint
 from sortie.daemon.leadership import candidate, known_to_stand_by, leading, stand_by
 from sortie.daemon.options import RunOptions
-from sortie.daemon.run_contexts import known_secrets
+from sortie.daemon.secrets_in_settings import known_secrets
 from sortie.daemon.several.conflicts import conflict
 from sortie.daemon.several.member_process import MemberProcess, SharedParts
 from sortie.daemon.workflow_file import load_workflow

@@ -43,6 +43,11 @@ class DaemonMetrics:
         self.event_log_missing_events = make.counter(
             "event_log_missing_events", "Events that are missing in the event log."
         )
+        self.trace_spans = make.counter(
+            "trace_spans",
+            "Spans of runs, by what became of them.",
+            result=("exported", "dropped", "failed"),
+        )
         self.http_requests = make.counter(
             "http_requests", "HTTP requests that were answered.", route=(), status=()
         )
@@ -115,6 +120,13 @@ def _(fact: facts.WarmPodsCounted, to: DaemonMetrics) -> None:
 @count.register
 def _(fact: facts.EventLogGap, to: DaemonMetrics) -> None:
     to.event_log_missing_events.inc(fact.events)
+
+
+@count.register
+def _(fact: facts.SpansExported, to: DaemonMetrics) -> None:
+    to.trace_spans.labels("exported").inc(fact.exported)
+    to.trace_spans.labels("dropped").inc(fact.dropped)
+    to.trace_spans.labels("failed").inc(fact.failed)
 
 
 @count.register
