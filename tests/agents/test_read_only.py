@@ -6,13 +6,14 @@ from itertools import pairwise
 
 from sortie.agents import ADAPTERS
 from sortie.agents.acp.asking import denied_by
-from sortie.agents.acp.settings import AcpSettings, PermissionRules
+from sortie.agents.acp.settings import AcpSettings
 from sortie.agents.acp.settings import read_only as acp
 from sortie.agents.claude_code.agent import turn
 from sortie.agents.claude_code.settings import ClaudeCodeSettings
 from sortie.agents.claude_code.settings import read_only as claude
 from sortie.agents.kiro.settings import KiroSettings
 from sortie.agents.kiro.settings import read_only as kiro
+from sortie.agents.permissions import PermissionRules
 
 
 def test_every_built_in_agent_can_be_kept_to_reading() -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from sortie.agents.acp.agent import UNATTENDED
-from sortie.agents.acp.settings import TOOL_KINDS, AcpSettings
+from sortie.agents.acp.settings import AcpSettings
+from sortie.agents.permissions import TOOL_KINDS
 from sortie.daemon.workflow_file import schemas
 from sortie.workflow.loader import load
 from tests.docs.pages import ROOT, page, section, table, word, words

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from sortie.acp.wire import JUNK_SHOWN, Junk, MessageReader
-from sortie.agents.acp.texts import Texts
 from sortie.agents.output import AgentOutput
+from sortie.agents.texts import Texts
 from sortie.http.answers import HttpAnswer
 from sortie.model.secrets import redactor
 from sortie.model.texts import cut, end_of, start_of

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote
@@ -10,7 +9,7 @@ from urllib.parse import unquote
 from msgspec import Struct
 
 from sortie.acp import values
-from sortie.agents.acp.settings import PermissionRules, ruling_of
+from sortie.agents.permissions import PermissionRules, ruling_for
 
 _PATH_KEYS = frozenset(
     {
@@ -49,27 +48,17 @@ def decide(
     kind: str, *, outside: bool, options: Sequence[Mapping[str, Any]], rules: PermissionRules
 ) -> PermissionAnswer:
     """Return the answer for a call of a kind; once is preferred to always."""
-    place = "outside" if outside else "inside"
-    allowed = ruling_of(rules.outside if outside else rules.inside, kind) == "allow"
-    verb = "allow" if allowed else "reject"
-    reason = f"by permissions.{place} for {kind}"
+    ruling = ruling_for(kind, rules, outside=outside)
+    verb, reason = "allow" if ruling.allowed else "reject", ruling.reason
     for word in (f"{verb}_once", f"{verb}_always"):
         for option in options:
             option_id = values.text(option, "optionId")
             if option.get("kind") == word and option_id is not None:
-                said = f"{'allowed' if allowed else 'denied'} {reason} ({word})"
-                return PermissionAnswer(option_id=option_id, allowed=allowed, reason=said)
-    said = f"allowed {reason}, but it offered no such choice" if allowed else f"denied {reason}"
+                said = f"{'allowed' if ruling.allowed else 'denied'} {reason} ({word})"
+                return PermissionAnswer(option_id=option_id, allowed=ruling.allowed, reason=said)
+    unchoosable = f"allowed {reason}, but it offered no such choice"
+    said = unchoosable if ruling.allowed else f"denied {reason}"
     return PermissionAnswer(option_id=None, allowed=False, reason=said)
-
-
-def is_inside(path: str, workspace: str) -> bool:
-    """Tell whether a path, as it is written, is in a workspace; links are not looked at."""
-    if path.startswith("~"):
-        return False
-    whole = posixpath.normpath(posixpath.join(workspace, path))
-    root = posixpath.normpath(workspace)
-    return whole == root or whole.startswith(root.rstrip("/") + "/")
 
 
 def paths_of(call: Mapping[str, Any]) -> Iterator[str]:

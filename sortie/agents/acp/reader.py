@@ -27,12 +27,12 @@ from sortie.agents.acp.asking import Asking
 from sortie.agents.acp.failures import MESSAGE_LIMIT, failure_of, worded
 from sortie.agents.acp.permissions import PermissionAnswer, decide
 from sortie.agents.acp.settings import AcpSettings
-from sortie.agents.acp.texts import Texts
 from sortie.agents.acp.tools import AcpToolCalls, EarlierCalls
 from sortie.agents.acp.usage import UsageReader
 from sortie.agents.acp.verdict import INJECTED, TurnEvidence
 from sortie.agents.exits import Failure
 from sortie.agents.output import LastAnswer
+from sortie.agents.texts import Texts
 from sortie.lines import strip_escapes
 from sortie.model import ErrorKind
 from sortie.model.hiding import repr_without

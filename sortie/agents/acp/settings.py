@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Literal, get_args
+from typing import Annotated
 
 from pydantic import (
     AfterValidator,
@@ -16,24 +16,10 @@ from pydantic import (
     StrictStr,
 )
 
+from sortie.agents.permissions import PermissionRules
 from sortie.config.values import Frozen
 
 DEFAULT_COMMAND = "opencode acp"
-
-Ruling = Literal["allow", "deny"]
-ToolKind = Literal[
-    "read",
-    "edit",
-    "delete",
-    "move",
-    "search",
-    "execute",
-    "think",
-    "fetch",
-    "switch_mode",
-    "other",
-]
-TOOL_KINDS: tuple[str, ...] = get_args(ToolKind)
 
 ASK_NOTHING = frozenset(
     {"bypassPermissions", "yolo", "full-access", "agent-full-access", "autopilot"}
@@ -42,15 +28,6 @@ ASK_NOTHING = frozenset(
 
 ALLOW_ALL = "allow_all"
 """An option of Copilot: with "on" it asks about nothing, whatever its mode."""
-
-
-def _kind(value: str) -> str:
-    if value != "default" and value not in TOOL_KINDS:
-        raise ValueError(f"must be default or a kind of tool: {', '.join(TOOL_KINDS)}")
-    return value
-
-
-Kind = Annotated[StrictStr, AfterValidator(_kind)]
 
 
 def _word(value: str) -> str:
@@ -65,17 +42,7 @@ def _word(value: str) -> str:
 Word = Annotated[StrictStr, AfterValidator(_word)]
 
 
-_freeze_rulings: Callable[[Mapping[str, Ruling]], Mapping[str, Ruling]] = Frozen
 _freeze_options: Callable[[Mapping[str, bool | str]], Mapping[str, bool | str]] = Frozen
-
-_READING: Mapping[str, Ruling] = Frozen({"read": "allow", "search": "allow", "think": "allow"})
-
-Rulings = Annotated[
-    Mapping[Kind, Ruling],
-    AfterValidator(_freeze_rulings),
-    PlainSerializer(dict, return_type=dict[str, Ruling]),
-]
-"""What is answered to each kind of tool; ``default`` goes for those that are not named."""
 
 Options = Annotated[
     Mapping[Word, StrictBool | Word],
@@ -83,21 +50,6 @@ Options = Annotated[
     PlainSerializer(dict, return_type=dict[str, bool | str]),
 ]
 """Values of the agent's own options by their ids."""
-
-
-def ruling_of(rulings: Mapping[str, Ruling], kind: str) -> Ruling:
-    """Return what goes for a kind of tool; one that is unknown is ``other``."""
-    named = kind if kind in TOOL_KINDS else "other"
-    return rulings.get(named) or rulings.get("default") or "deny"
-
-
-class PermissionRules(BaseModel):
-    """What is answered where all paths of a call are inside of the workspace, and where not."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    inside: Rulings = _READING
-    outside: Rulings = Frozen()
 
 
 class AcpSettings(BaseModel):

@@ -8,8 +8,8 @@ from typing import Any
 from msgspec import Struct, field
 
 from sortie.acp import values
-from sortie.agents.acp.permissions import is_inside, paths_of
-from sortie.agents.acp.settings import TOOL_KINDS
+from sortie.agents.acp.permissions import paths_of
+from sortie.agents.permissions import TOOL_KINDS, is_inside
 from sortie.model import cut
 from sortie.model.texts import start_of
 from sortie.model.turns import AgentEvent, ToolEnded, ToolStarted

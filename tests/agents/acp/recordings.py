@@ -16,8 +16,9 @@ from typing import Any
 from sortie.acp.client import ClientConnection, ConnectionState
 from sortie.acp.events import Initialized, PermissionRequested, RequestFailed
 from sortie.agents.acp.reader import ReaderContext, UpdateReader
-from sortie.agents.acp.settings import AcpSettings, PermissionRules
+from sortie.agents.acp.settings import AcpSettings
 from sortie.agents.acp.usage import NO_COST
+from sortie.agents.permissions import PermissionRules
 from sortie.model.turns import (
     AgentEvent,
     Notification,

@@ -13,7 +13,8 @@ from msgspec.structs import replace
 
 from sortie.agents import Session, SessionParams
 from sortie.agents.acp.agent import AcpAgent
-from sortie.agents.acp.settings import AcpSettings, PermissionRules
+from sortie.agents.acp.settings import AcpSettings
+from sortie.agents.permissions import PermissionRules
 from sortie.model import RunId, TurnResult
 from sortie.transports import Transport
 from sortie.transports.local import LocalTransport

@@ -9,7 +9,8 @@ import pytest
 import trio
 
 from sortie.agents.acp.asking import Asking, asking_variables
-from sortie.agents.acp.settings import AcpSettings, PermissionRules
+from sortie.agents.acp.settings import AcpSettings
+from sortie.agents.permissions import PermissionRules
 from sortie.model import AgentError, TurnOutcome
 from sortie.model.turns import Notification, PermissionAsked
 from sortie.transports.local import become_subreaper

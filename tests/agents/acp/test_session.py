@@ -12,7 +12,8 @@ from msgspec.structs import replace
 
 from sortie.agents.acp import session as session_module
 from sortie.agents.acp.agent import AcpAgent
-from sortie.agents.acp.settings import AcpSettings, PermissionRules
+from sortie.agents.acp.settings import AcpSettings
+from sortie.agents.permissions import PermissionRules
 from sortie.model import AgentError, ErrorKind, TransportError, TurnOutcome
 from sortie.model.turns import (
     Notification,

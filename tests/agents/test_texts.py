@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sortie.agents.acp.texts import Texts
+from sortie.agents.texts import Texts
 from sortie.model.secrets import redactor
 from sortie.model.turns import Notification
 
