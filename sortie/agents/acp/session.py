@@ -9,7 +9,8 @@ import trio
 from sortie.agents import OnEvents
 from sortie.agents.acp.memory import resident_mb
 from sortie.agents.acp.opening import NotResumed, Opened, Opening, open_session, session_left
-from sortie.agents.acp.process import AgentProcess, NotPrompted
+from sortie.agents.acp.process import AgentProcess
+from sortie.agents.protocol_process import NotPrompted
 from sortie.model import AgentError, TransportError, TurnOutcome, TurnResult
 from sortie.model.texts import start_of
 from sortie.model.turns import NOTIFICATION_LIMIT, AgentEvent, Notification, SessionKnown
