@@ -72,6 +72,7 @@ async def test_a_wrapper_that_holds_nothing_is_a_warning(tmp_path: Path) -> None
     assert "files outside can be read" in result.sentence
 
 
+@requires_namespaces
 async def test_where_there_is_no_bubblewrap_that_is_said(tmp_path: Path) -> None:
     """With what to do."""
     result = await found(SandboxSettings(kind="bubblewrap"), tmp_path, PATH=str(tmp_path))

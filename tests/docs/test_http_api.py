@@ -83,7 +83,7 @@ def server() -> Iterator[str]:
 def test_an_example_does_what_the_page_says(server: str, method: str, path: str) -> None:
     """It is a request of its operation that succeeds, and its answer has the fields shown."""
     example = example_of(method, path)
-    recorded = httpx.get(f"{server}api/v1/history").json()[-1]["run_id"]
+    recorded = httpx.get(f"{server}api/v1/history", timeout=60).json()[-1]["run_id"]
     run = TRANSCRIBED if path.endswith("/transcript") else recorded
     assert example.url.startswith(BASE)
     pattern = re.sub(r"\\\{\w+\\\}", "[^/?]+", re.escape(path))

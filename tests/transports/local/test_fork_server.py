@@ -316,24 +316,25 @@ def test_init_is_seen_where_proc_hides_what_may_not_be_traced() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_server_whose_daemon_has_just_ended_says_nothing() -> None:
-    """It exits; what it would say would stand among the lines of a log that is over."""
+def _served_nothing(*options: str) -> subprocess.CompletedProcess[str]:
+    """Start a server, with options of Python, for a daemon that has just ended."""
     over = subprocess.Popen(["true"])
     over.wait()
-    program = [sys.executable, "-I", "-S", fork_server.PROGRAM]
+    program = [sys.executable, "-I", "-S", *options, fork_server.PROGRAM]
+    arguments = [str(over.pid), "0", "1", "256", ""]
+    return subprocess.run([*program, *arguments], capture_output=True, check=False, text=True)
 
-    done = subprocess.run(
-        [*program, str(over.pid), "0", "1", "256", ""], capture_output=True, check=False, text=True
-    )
+
+def test_a_server_whose_daemon_has_just_ended_says_nothing() -> None:
+    """It exits; what it would say would stand among the lines of a log that is over."""
+    done = _served_nothing()
 
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 def test_a_server_loads_no_module_that_takes_long() -> None:
     """Each start of a daemon waits for it, and so does each test that starts a program."""
-    program = [sys.executable, "-I", "-S", "-X", "importtime", fork_server.PROGRAM]
-
-    done = subprocess.run(program, capture_output=True, check=False, text=True)
+    done = _served_nothing("-X", "importtime")
 
     loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if "|" in line}
     assert {"confinement", "init", "middleman", "program", "request"} <= loaded

@@ -27,13 +27,14 @@ def world(server: Served) -> World:
 @pytest.fixture
 def visitor(server: Served, world: World) -> Iterator[httpx.Client]:
     """Somebody on this machine who has not signed in."""
-    with httpx.Client(base_url=server.url) as client:
+    with httpx.Client(base_url=server.url, timeout=60) as client:
         yield client
 
 
 @pytest.fixture
 def operator(server: Served, world: World) -> Iterator[httpx.Client]:
     """Somebody who has signed in with a browser."""
-    with httpx.Client(base_url=server.url, headers={"origin": server.url}) as client:
+    headers = {"origin": server.url}
+    with httpx.Client(base_url=server.url, headers=headers, timeout=60) as client:
         assert client.get(server.sign_in_path()).status_code == 200
         yield client
