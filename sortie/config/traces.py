@@ -46,8 +46,10 @@ def _share() -> CheckWithSchema:
 
 def _headers(headers: Mapping[str, SecretStr]) -> Mapping[str, SecretStr]:
     for name, value in headers.items():
-        if not _NAME.fullmatch(name) or name.lower() in _OURS:
-            raise needs(f"names of headers, which {name!r} is not, or not one to be set here")
+        if not _NAME.fullmatch(name):
+            raise needs(f"names of headers, which {name!r} is not")
+        if name.lower() in _OURS:
+            raise needs(f"other headers than {name}, which Sortie sets itself")
         if not _TEXT.fullmatch(value.get_secret_value()):
             raise needs(f"a text of printable ASCII on one line for {name}")
     return Frozen(headers)

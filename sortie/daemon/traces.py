@@ -13,11 +13,11 @@ from sortie import agents
 from sortie.config.traces import trace_target
 from sortie.resources import Shortage, run_in_thread
 from sortie.telemetry import Publish, facts
-from sortie.telemetry.traces.sink import TracedWorkflow, TraceSink
 from sortie.workflow.loader import Workflow
 
 if TYPE_CHECKING:
     from sortie.telemetry.traces.pipeline import SpanPipeline
+    from sortie.telemetry.traces.sink import TraceSink
 
 TELL_EVERY = 60.0
 """Seconds between two facts about what became of spans."""
@@ -67,6 +67,7 @@ def run_traces(
     if traces is None:
         return None
     from sortie.telemetry.traces.pipeline import SpanPipeline
+    from sortie.telemetry.traces.sink import TracedWorkflow, TraceSink
 
     pipeline = SpanPipeline(trace_target(traces, environ.get))
     told = TracedWorkflow(

@@ -108,6 +108,18 @@ def test_from_the_greeting_to_the_end_of_a_turn() -> None:
     assert peer.client.state is ConnectionState.IDLE
 
 
+def test_a_prompt_says_under_what_its_spans_belong() -> None:
+    """In the key of ``_meta`` that the protocol keeps for it."""
+    peer = Peer().idle()
+    peer.client.prompt("x", "00-0a-0b-01")
+
+    assert peer.heard[-1]["params"] == {
+        "sessionId": "s",
+        "prompt": [{"type": "text", "text": "x"}],
+        "_meta": {"traceparent": "00-0a-0b-01"},
+    }
+
+
 @pytest.mark.parametrize("version", [2, 0, "1", True, 1.0, None])
 def test_another_version_ends_it(version: object) -> None:
     """Nothing but the number 1 is taken."""

@@ -52,3 +52,27 @@ async def test_a_program_that_finds_no_memory_is_there(tmp_path: Path) -> None:
             await session.run_turn("x", lambda _: None)
 
     assert shortage_behind(caught.value) is not None
+
+
+async def test_each_process_is_told_of_its_turn(tmp_path: Path) -> None:
+    """By a variable of its own, where there is a trace; the session's holds elsewhere."""
+    turns = iter(["00-first-01", None])
+    params = SessionParams(
+        run_id=RunId("run"),
+        workspace=str(tmp_path),
+        transport=LocalTransport("/usr/bin:/bin"),
+        env={"PATH": "/usr/bin:/bin", "TRACEPARENT": "00-session-01"},
+        read_timeout=30.0,
+        stop_grace=1.0,
+        traceparent=lambda: next(turns),
+    )
+    argv = ("/bin/sh", "-c", 'echo "$TRACEPARENT" >> told')
+
+    def command(_prompt: str) -> TurnCommand:
+        return TurnCommand(argv=argv, reader=Deaf())
+
+    async with turn_processes("bot", params, command) as session:
+        await session.run_turn("x", lambda _: None)
+        await session.run_turn("y", lambda _: None)
+
+    assert (tmp_path / "told").read_text().split() == ["00-first-01", "00-session-01"]

@@ -54,6 +54,7 @@ SERVING = ("starlette", "hypercorn", "h11", "prometheus_client")
 RUNNING = ("trio", "asyncio", "asyncssh", "psutil", "sqlite3", "structlog", "sortie.scheduler")
 ASKING = ("httpx2", "httpcore2", "jwt", "cryptography", "sortie.http.client")
 PRINTING = ("rich", "pygments")
+TRACING = ("opentelemetry", "google.protobuf", "sortie.telemetry.traces")
 
 
 @pytest.mark.parametrize("arguments", [("--version",), ("--help",), ("status", "--help")])
@@ -106,7 +107,7 @@ def test_validating_a_tracker_over_http_loads_no_client(here: Path) -> None:
 
 
 def test_a_daemon_without_hosts_and_server_loads_neither(here: Path) -> None:
-    """What SSH, HTTP and metrics need is loaded where they are wanted."""
+    """What SSH, HTTP, metrics and traces need is loaded where they are wanted."""
     soon = "file:\n", "polling:\n  interval_ms: 1000\nfile:\n"  # it leaves after two polls
     (here / "WORKFLOW.md").write_text(WORKFLOW.replace(*soon, 1))
     (here / "issues").mkdir()
@@ -114,7 +115,7 @@ def test_a_daemon_without_hosts_and_server_loads_neither(here: Path) -> None:
     loaded = loaded_by("run", "--port", "0", "--exit-when-idle")
 
     assert {"sortie.orchestrator.loop", "sortie.trackers.file.tracker"} <= loaded
-    unwanted = {*SERVING, *PRINTING, "asyncssh", "cryptography", "ruamel"}
+    unwanted = {*SERVING, *PRINTING, "asyncssh", "cryptography", "ruamel", *TRACING}
     assert loaded & unwanted == set()
 
 

@@ -52,6 +52,18 @@ def begun(name: str, failures: int = 0, host: str = "local") -> rec.RecordRun:
     )
 
 
+def recovered_run(name: str, attempt: int = 0) -> facts.RunRecovered:
+    """Return the fact that an earlier daemon's run of the issue of that name was recovered."""
+    return facts.RunRecovered(
+        run_id=RunId(f"run-{name}"),
+        issue=issue(name),
+        host="local",
+        attempt=attempt,
+        began=WALL,
+        heard_of=WALL,
+    )
+
+
 def waiting(name: str) -> rec.RecordRetry:
     """Return the record of a wait."""
     return rec.RecordRetry(
@@ -160,8 +172,8 @@ async def test_runs_are_ended_before_they_are_recorded_as_over(clock: MockClock)
     assert [row.status for row in await heir.store.history()] == [RunStatus.INTERRUPTED] * 2
     assert heir.told == [
         facts.OrphansReaped(where="local", count=3),
-        facts.RunRecovered(run_id=RunId("run-a"), issue=issue("a")),
-        facts.RunRecovered(run_id=RunId("run-b"), issue=issue("b")),
+        recovered_run("a", attempt=2),
+        recovered_run("b"),
         facts.StateRestored(interrupted=2, waiting=2, held=0, paused=False),
     ]
 

@@ -13,15 +13,19 @@ from sortie.facts import (
     CommentCompleted,
     Fact,
     PauseChanged,
+    Phase,
     PollCompleted,
+    RunPhaseChanged,
     StatusFileRead,
     StoreFailed,
+    ToolsTraced,
     TrackerAsked,
     TransitionCompleted,
     TurnBegan,
     WorkspaceRemoved,
 )
 from sortie.facts.fact import EVERY
+from sortie.model.traces import span_id_of, trace_id_of
 from sortie.telemetry.log import LogSink, configure
 from tests.telemetry.samples import (
     FACTS,
@@ -29,6 +33,7 @@ from tests.telemetry.samples import (
     RUN,
     RUN_FINISHED,
     RUN_STARTED,
+    TURN_FAILED,
 )
 
 pytestmark = pytest.mark.usefixtures("logging_restored")
@@ -262,3 +267,29 @@ def test_a_closed_tracker_is_told_once_for_all_issues() -> None:
         ("info", "issue.moved", None),
         ("info", "issue.moved", None),
     ]
+
+
+def test_lines_of_a_turn_name_it_and_those_of_a_trace_its_ids() -> None:
+    """What happens between two turns names none; a run that is not traced has no such ids."""
+    told = (
+        replace(RUN_STARTED, traced=True),
+        TurnBegan(run_id=RUN, turn=1, max_turns=3),
+        ToolsTraced(run_id=RUN, model="m"),
+        replace(TURN_FAILED, warnings=()),
+        RunPhaseChanged(run_id=RUN, phase=Phase.REREAD),
+        TurnBegan(run_id=RUN, turn=2, max_turns=3),
+        ToolsTraced(run_id=RUN, model="m"),
+        RUN_FINISHED,
+    )
+    plain = lines(*(replace(told[0], traced=False), *told[1:]))
+    traced = lines(*told)
+    parts = ["run", "turn/1", "turn/1", "turn/1", "run", "turn/2", "turn/2", "turn/2"]
+    ids = [f"{span_id_of(RUN, part):016x}" for part in parts]
+
+    assert [line.get("turn") for line in traced] == [None, 1, 1, 1, None, 2, 2, 2]
+    assert [line["span_id"] for line in traced] == ids
+    assert {line["trace_id"] for line in traced} == {f"{trace_id_of(RUN):032x}"}
+    assert [line | {"trace_id": 0, "span_id": 0} for line in plain] == [
+        line | {"trace_id": 0, "span_id": 0} for line in traced
+    ]
+    assert not any("trace_id" in line for line in plain)

@@ -14,6 +14,7 @@ from trio.testing import MockClock
 from sortie.config.settings import Settings
 from sortie.facts import Fact
 from sortie.model import Finish, Finished, Issue, IssueId, RunId, RunReport
+from sortie.model.traces import RunTrace
 from sortie.orchestrator.guarded_tracker import GuardedTracker
 from sortie.scheduler import Event
 from sortie.scheduler import events as ev
@@ -109,6 +110,7 @@ class Rig:
         self.scopes = RunScopes()
         self._worked = False
         self.attempt = 0
+        self.trace: RunTrace | None = None
         self.environ: dict[str, str] = {"PATH": "/bin", "TRACKER_KEY": "hush"}
         self.redact: Callable[[str], str] = str
         self.on_commit: Callable[[Event], Awaitable[object]] | None = None
@@ -123,7 +125,11 @@ class Rig:
             self.scopes = RunScopes()
         self._worked = True
         job = Assignment(
-            run_id=RUN, issue=self.issue, attempt=self.attempt, fetched_at=trio.current_time()
+            run_id=RUN,
+            issue=self.issue,
+            attempt=self.attempt,
+            fetched_at=trio.current_time(),
+            trace=self.trace,
         )
         reports = RunReporter(
             tell=self._tell,

@@ -303,7 +303,9 @@ async def test_tools_usage_and_questions_are_told(clock: MockClock) -> None:
         facts.PermissionAnswered(run_id=RUN, question="run make?", answer="yes")
     ]
     assert rig.of(facts.ToolCallStarted) == [
-        facts.ToolCallStarted(run_id=RUN, tool="shell", kind="execute", locations=("a.py",))
+        facts.ToolCallStarted(
+            run_id=RUN, call="1", tool="shell", kind="execute", locations=("a.py",)
+        )
     ]
     assert [
         (f.tool, f.kind, f.locations, f.seconds, f.failed, f.error)

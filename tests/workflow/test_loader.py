@@ -12,6 +12,7 @@ import pytest
 from pydantic import SecretStr
 
 from sortie.model import WorkflowError
+from sortie.workflow import loader
 from sortie.workflow.loader import Workflow, load
 from sortie.workflow.prompts import Prompt
 from tests.config.sample import SCHEMAS
@@ -365,3 +366,25 @@ def test_what_is_no_file_costs_no_descriptor(tmp_path: Path) -> None:
     with no_descriptor_stays_open():
         for _ in range(5):
             assert problems(tmp_path)
+
+
+@pytest.mark.parametrize("missing", ["opentelemetry", "opentelemetry.exporter.otlp.proto.common"])
+def test_traces_need_their_libraries(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: str
+) -> None:
+    """One clear error says what to install, and it stands at the block."""
+
+    def find(name: str) -> object:
+        if name == missing:
+            return None
+        if name.startswith(f"{missing}."):
+            raise ModuleNotFoundError(name)
+        return name
+
+    content = FRONT_MATTER.removesuffix("---\n") + f"traces: {{}}\n---\n{PROMPT}"
+    path = write(tmp_path / "W.md", content)
+    good = problems(path)
+    monkeypatch.setattr(loader, "find_spec", find)
+    (told,) = set(problems(path)) - set(good)
+
+    assert "traces: needs a library that is not installed: pip install 'sortie[traces]'" in told

@@ -1,7 +1,7 @@
 """Hands spans to OpenTelemetry's SDK, which sends them from a thread of its own.
 
 Rule 1: to add a span never waits, and takes the same time whatever the collector does.
-Rule 2: at most QUEUE_LIMIT spans wait or are being sent; others are dropped and counted.
+Rule 2: at most QUEUE_LIMIT spans wait; others are dropped and counted.
 """
 
 from __future__ import annotations
@@ -141,9 +141,11 @@ class SpanPipeline:
         self._spans.shutdown()
 
     def give_up(self) -> None:
-        """Drop what is not sent: the time for that is over."""
+        """Drop what is not sent, and what is being sent: the time for that is over."""
         self._exporter.give_up()
-        self._dropped += self._added - self._exporter.taken
+        if left := self._added - self._exporter.exported - self._exporter.failed:
+            self._dropped += left
+            self._exporter.error = self._exporter.error or "the collector did not answer in time"
 
 
 def _resource(target: TraceTarget) -> dict[str, str | int]:
