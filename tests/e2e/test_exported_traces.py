@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
+import subprocess
 from collections.abc import Iterator
 
 import pytest
@@ -13,6 +15,7 @@ from sortie.model import RunId
 from sortie.model.traces import RUN, hook_part, span_id_of, trace_id_of, turn_part
 from tests.e2e.conftest import Start
 from tests.e2e.place import PATIENCE, Json, Place
+from tests.ports import free_port
 from tests.telemetry.traces.receiver import Answer, Receiver, Sent, receiving
 
 TOKEN = "t0ken-of-the-collector"
@@ -125,3 +128,53 @@ async def test_a_silent_collector_harms_no_run(place: Place, start: Start) -> No
     assert (finished["status"], code) == ("succeeded", 0)
     assert lost["dropped"] > 5
     assert lost["error"] == "the collector did not answer in time"
+
+
+COLLECTOR = os.environ.get("OTELCOL", "")
+"""The program of an OpenTelemetry Collector that takes OTLP and writes files, as the distribution
+``contrib`` does."""
+
+CONFIGURATION = """
+receivers: {{otlp: {{protocols: {{http: {{endpoint: "127.0.0.1:{port}"}}}}}}}}
+exporters: {{file: {{path: "{path}", flush_interval: 100ms}}}}
+service:
+  telemetry: {{metrics: {{level: none}}}}
+  pipelines: {{traces: {{receivers: [otlp], exporters: [file]}}}}
+"""
+
+
+@pytest.mark.full
+@pytest.mark.portless
+@pytest.mark.skipif(not COLLECTOR, reason="OTELCOL names no program of a collector")
+async def test_a_real_collector_takes_all(place: Place, start: Start) -> None:
+    """It reads what is sent, and refuses none of it."""
+    port, written = free_port(), place.root / "spans.json"
+    configuration = place.root / "collector.yaml"
+    configuration.write_text(CONFIGURATION.format(port=port, path=written))
+    command = [COLLECTOR, "--config", str(configuration)]
+    collector = await trio.lowlevel.open_process(command, stderr=subprocess.DEVNULL)
+    try:
+        with trio.fail_after(PATIENCE):
+            while not written.exists():
+                await trio.sleep(0.05)
+        trace(place, f"http://127.0.0.1:{port}/v1/traces")
+        place.add_issue("A")
+        async with start("--log-level", "debug", COLLECTOR=TOKEN) as daemon:
+            run = RunId((await daemon.line("run.finished", issue="A"))["run"])
+            daemon.signal(signal.SIGTERM)
+            assert await daemon.exit_code() == 0
+            (exported,) = daemon.lines("traces.exported")
+    finally:
+        collector.terminate()
+        await collector.wait()
+    spans = [
+        span
+        for line in written.read_text().splitlines()
+        for resource in json.loads(line)["resourceSpans"]
+        for scope in resource["scopeSpans"]
+        for span in scope["spans"]
+    ]
+
+    assert len(spans) == exported["exported"]
+    assert {span["traceId"] for span in spans} == {f"{trace_id_of(run):032x}"}
+    assert {"run", "session", "invoke_agent kiro", "end"} <= {span["name"] for span in spans}
