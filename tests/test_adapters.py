@@ -56,8 +56,8 @@ def agents() -> Adapters[AgentAdapter]:
 
 def test_an_agent_that_another_kind_runs_is_told_with_its_command() -> None:
     """Wherever a kind is named."""
-    with pytest.raises(LookupError, match="'codex'; acp runs it, with the command codex-acp"):
-        AgentAdapters("sortie.agents", AgentAdapter).load("codex")
+    with pytest.raises(LookupError, match="'opencode'; acp runs it, with the command opencode acp"):
+        AgentAdapters("sortie.agents", AgentAdapter).load("opencode")
 
 
 def test_what_an_installed_package_announces_is_found(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -152,7 +152,9 @@ class AgentAdapter(Struct, frozen=True, kw_only=True):
     environment and the words of its command. ``model_endpoints``
     are the services that an agent with some command can be led to, so that it works with
     placeholders of keys; empty where it cannot. ``provider`` is whose models the agent asks, by the
-    names of OpenTelemetry, "" where that is not known.
+    names of OpenTelemetry, "" where that is not known. ``hindrance`` says why the agent could not work
+    behind a wall of ``sandbox``, which is the look's transport; None where it can. It raises
+    SortieError.
     """
 
     kind: str
@@ -173,6 +175,7 @@ class AgentAdapter(Struct, frozen=True, kw_only=True):
     keeps: Callable[[Mapping[str, str], Sequence[str]], Sequence[str]] = lambda _env, _argv: ()
     model_endpoints: Callable[[AgentCommand], Sequence[ModelEndpoint]] = lambda _command: ()
     provider: str = ""
+    hindrance: Callable[[AgentLook], Awaitable[str | None]] | None = None
 
 
 class AgentAdapters(Adapters[AgentAdapter]):

@@ -46,7 +46,7 @@ def test_all_mistakes_are_found_at_once(cli: Cli, here: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "command"),
     [
-        ("codex", "codex-acp"),
+        ("codex-acp", "codex-acp"),
         ("opencode", "opencode acp"),
         ("copilot-cli", "copilot --acp"),
         ("copilot", "copilot --acp"),

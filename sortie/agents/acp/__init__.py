@@ -51,7 +51,6 @@ ADAPTER = AgentAdapter(
     keeps=keeps,
     model_endpoints=model_endpoints,
     commands={
-        "codex": "codex-acp",
         "codex-acp": "codex-acp",
         "copilot": "copilot --acp",
         "copilot-cli": "copilot --acp",

@@ -11,11 +11,12 @@ from tempfile import TemporaryDirectory
 import trio
 
 from sortie import agents
+from sortie.agents import AgentLook, SessionParams
 from sortie.agents.launch import resolve_command
 from sortie.config.settings import Settings
 from sortie.daemon.sandboxes import sandboxed
 from sortie.model import RunId, SortieError
-from sortie.model.checks import Check, CheckResult, failed, passed, warned
+from sortie.model.checks import Check, CheckOutcome, CheckResult, failed, passed, warned
 from sortie.resources import run_in_thread
 from sortie.transports import COOKIE, Command
 from sortie.transports.local import (
@@ -95,11 +96,34 @@ async def _tried(settings: Settings, environ: Mapping[str, str]) -> CheckResult:
                 said = await _tries(wall, Path(directory), environ)
                 if settings.sandbox.kind == "container":
                     await _find_agent(settings, wall, environ)
+                hindrance = await _hindrance(settings, wall, Path(directory), environ)
             except SortieError as exc:
                 return failed(str(exc), SANDBOX_REMEDY)
     finally:
         await transport.close()
-    return sandbox_result(settings, said)
+    result = sandbox_result(settings, said)
+    if result.outcome is CheckOutcome.OK and hindrance is not None:
+        return warned(f"{settings.sandbox.kind}: {hindrance}", SANDBOX_REMEDY)
+    return result
+
+
+async def _hindrance(
+    settings: Settings, wall: SandboxedTransport, place: Path, environ: Mapping[str, str]
+) -> str | None:
+    """Ask the agent's adapter what would keep the agent from its work inside."""
+    adapter = agents.ADAPTERS.load(settings.agent.kind)
+    if adapter.hindrance is None:
+        return None
+    workspace = str(place / "workspace")
+    look = AgentLook(
+        command=settings.agent.command,
+        settings=settings.block(adapter.block_name),
+        params=SessionParams(
+            run_id=_RUN, workspace=workspace, transport=wall, env={**environ, COOKIE: _RUN}
+        ),
+    )
+    async with wall.around(_RUN, workspace):
+        return await adapter.hindrance(look)
 
 
 async def _find_agent(

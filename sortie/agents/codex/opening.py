@@ -1,0 +1,123 @@
+"""Open a thread in a process that has just started: greet, look at the login, resume or begin."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import trio
+from msgspec import Struct
+
+import sortie
+from sortie.acp import values
+from sortie.agents import SessionParams
+from sortie.agents.codex.failures import LOGIN
+from sortie.agents.codex.opening_params import thread_params
+from sortie.agents.codex.process import CodexProcess, CodexReply
+from sortie.agents.codex.settings import CodexSettings
+from sortie.codex.events import AccountRead, CallFailed, ServerGreeted, ThreadOpened
+from sortie.model import AgentError, ErrorKind
+from sortie.model.numbers import seconds_text
+
+_RETRY_PAUSE = 1.0
+_ELSEWHERE = re.compile(r"active writer", re.IGNORECASE)
+_ID_LIMIT = 200
+
+
+class ThreadOpening(Struct, frozen=True, kw_only=True):
+    """What opening a thread depends on. ``has_key``: Codex is led to OpenAI with a key of the
+    environment, so that it needs no login."""
+
+    params: SessionParams
+    settings: CodexSettings
+    has_key: bool
+    redacted: Callable[[str], str]
+
+    @property
+    def patience(self) -> float:
+        """Seconds for the greeting, for an old thread and for a new one, each."""
+        return max(self.settings.start_timeout_ms / 1000, self.params.read_timeout)
+
+
+class OpenThread(Struct, frozen=True, kw_only=True):
+    """A thread in a process; ``lost`` says why it does not go on with the one it should."""
+
+    thread_id: str
+    lost: str | None = None
+
+
+async def open_thread(
+    process: CodexProcess, opening: ThreadOpening, resume: str | None
+) -> OpenThread:
+    """Greet Codex and have a thread in its process. Raises AgentError and TransportError."""
+    client = process.client
+    greet = partial(client.initialize, "sortie", "Sortie", sortie.__version__)
+    greeting = await _within(process, opening, greet)
+    if not isinstance(greeting, ServerGreeted):
+        raise _refused(greeting, opening)
+    if values.text(greeting.result, "userAgent") is None:
+        message = "what agent.command starts is no app-server of Codex; set `codex app-server`"
+        raise AgentError(ErrorKind.RESPONSE_ERROR, message)
+    if not opening.has_key:
+        await _require_login(process, opening)
+    server = opening.params.mcp_server
+    params = thread_params(opening.settings, opening.params.workspace, server)
+    opened: ThreadOpened | str | None = None
+    if resume is not None:
+        opened = await _resume(process, opening, params, resume)
+    lost = opened if isinstance(opened, str) else None
+    if not isinstance(opened, ThreadOpened):
+        reply = await _within(process, opening, partial(client.open, params))
+        if not isinstance(reply, ThreadOpened):
+            raise _refused(reply, opening)
+        opened = reply
+        process.reader.usage.begun(opened.thread_id)
+    if len(opened.thread_id) > _ID_LIMIT or not opened.thread_id.isprintable():
+        raise AgentError(ErrorKind.RESPONSE_ERROR, "codex's thread has an id that cannot be kept")
+    process.reader.usage.model = values.text(opened.result, "model") or opening.settings.model
+    return OpenThread(thread_id=opened.thread_id, lost=lost)
+
+
+async def _require_login(process: CodexProcess, opening: ThreadOpening) -> None:
+    """Raise AgentError where Codex needs a login and has none: each turn would fail, slowly."""
+    reply = await _within(process, opening, process.client.read_account)
+    if not isinstance(reply, AccountRead):
+        return  # a version without it; the turn will tell
+    if reply.result.get("requiresOpenaiAuth") is True and reply.result.get("account") is None:
+        raise AgentError(ErrorKind.RESPONSE_ERROR, f"codex is not logged in: {LOGIN}")
+
+
+async def _resume(
+    process: CodexProcess, opening: ThreadOpening, params: Mapping[str, Any], thread_id: str
+) -> ThreadOpened | str:
+    """Go on with a thread; return why that is not possible, where it is not."""
+    resume = partial(process.client.open, params, thread_id)
+    reply = await _within(process, opening, resume)
+    if isinstance(reply, CallFailed) and _ELSEWHERE.search(reply.message):
+        await trio.sleep(_RETRY_PAUSE)  # another process of this run may just have ended
+        reply = await _within(process, opening, resume)
+    if isinstance(reply, ThreadOpened):
+        return reply
+    assert isinstance(reply, CallFailed)
+    return opening.redacted(f"{reply.message} (error {reply.code})")
+
+
+async def _within(
+    process: CodexProcess, opening: ThreadOpening, begin: Callable[[], None]
+) -> CodexReply:
+    with trio.move_on_after(opening.patience):
+        return await process.request(begin)
+    patience = seconds_text(opening.patience)
+    message = (
+        f"codex did not answer to {process.client.asked} within {patience} (codex.start_timeout_ms)"
+    )
+    raise AgentError(ErrorKind.RESPONSE_TIMEOUT, process.in_its_words(message), timed_out=True)
+
+
+def _refused(reply: CodexReply, opening: ThreadOpening) -> AgentError:
+    """Return the error that no thread begins with."""
+    assert isinstance(reply, CallFailed)
+    said = f"codex refused {reply.method}: {reply.message} (error {reply.code})"
+    return AgentError(ErrorKind.RESPONSE_ERROR, opening.redacted(said))

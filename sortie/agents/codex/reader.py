@@ -1,0 +1,261 @@
+"""Turns what Codex tells into the events of the port; pure.
+
+One reader lives as long as a process and reads its turns one after another. What comes outside of a
+turn is a sign of life only, but for sums of tokens, which say what was used before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from sortie.acp import values
+from sortie.agents.codex.failures import MESSAGE_LIMIT, error_line, turn_failure
+from sortie.agents.codex.items import ToolItems
+from sortie.agents.codex.leave import leave_for
+from sortie.agents.codex.settings import CodexSettings
+from sortie.agents.codex.usage import AccountLimits, ThreadUsage
+from sortie.agents.exits import Failure
+from sortie.agents.output import LastAnswer
+from sortie.agents.texts import Texts
+from sortie.codex.approvals import denial, grant
+from sortie.codex.events import ApprovalAsked, CallDeclined, CallFailed, ServerTold, TurnFinished
+from sortie.lines import strip_escapes
+from sortie.model import ErrorKind
+from sortie.model.hiding import repr_without
+from sortie.model.texts import UNUSABLE
+from sortie.model.turns import (
+    AgentEvent,
+    AnswerGiven,
+    Notification,
+    PermissionAsked,
+    ToolEnded,
+    ToolStarted,
+    TurnTraced,
+)
+
+_ITEMS_KNOWN = 1000
+_WARNINGS = {"warning": "message", "configWarning": "summary", "deprecationNotice": "summary"}
+_THOUGHTS = ("item/reasoning/summaryTextDelta", "item/reasoning/textDelta")
+
+
+class CodexContext(Struct, frozen=True, kw_only=True):
+    """What reading depends on; ``redacted`` puts something else in the place of secrets."""
+
+    workspace: str
+    settings: CodexSettings
+    redacted: Callable[[str], str]
+
+    __repr__ = repr_without("redacted")
+
+
+class CodexReader:
+    """See the module. ``is_over``: the turn has ended, and ``failure`` is None for a good one."""
+
+    def __init__(self, context: CodexContext) -> None:
+        self._context = context
+        self.usage = ThreadUsage()
+        self._limits = AccountLimits()
+        self._texts = Texts(context.redacted)
+        self.begin()
+        self._in_turn = False
+
+    def begin(self) -> None:
+        """Begin a turn."""
+        self.is_over = False
+        self.failure: Failure | None = None
+        self._in_turn = True
+        self._tools = ToolItems()
+        self._answer = LastAnswer()
+        self._items: dict[str, Mapping[str, Any]] = {}
+        self._streamed: set[str] = set()
+
+    @property
+    def tools_are_open(self) -> bool:
+        """Whether a tool of this turn has not ended."""
+        return self._tools.are_open
+
+    def take(
+        self, event: ServerTold | TurnFinished | CallFailed | CallDeclined
+    ) -> list[AgentEvent]:
+        """Take an event of the protocol and return the events of the port."""
+        match event:
+            case TurnFinished():
+                return self._clean(self._finished(event))
+            case CallFailed(method="turn/start"):
+                message = f"codex did not begin the turn: {event.message} (error {event.code})"
+                return self._clean(self._close(Failure(ErrorKind.TURN_FAILED, message)))
+            case CallDeclined() if self._in_turn and event.method:
+                told = PermissionAsked(question=event.method, answer="declined: it is not offered")
+                return self._clean([told])
+            case ServerTold():
+                return self._clean(self._told(event))
+            case _:
+                return []
+
+    def approve(self, event: ApprovalAsked) -> tuple[Mapping[str, Any], list[AgentEvent]]:
+        """Take a question of Codex's; return the answer to it, and its events."""
+        item = self._items.get(values.text(event.params, "itemId") or "")
+        rules, workspace = self._context.settings.permissions, self._context.workspace
+        leave = leave_for(event.method, event.params, item, rules, workspace)
+        told = PermissionAsked(question=leave.question, answer=leave.reason)
+        answer = grant(event.method, event.params) if leave.allowed else denial(event.method)
+        return answer, self._clean([*self._texts.flush(), told])
+
+    def end(self) -> list[AgentEvent]:
+        """End a turn without its end having come, and return the remaining events."""
+        traced = [*self._said_last(), self._traced()] if self._in_turn else []
+        self._in_turn = False
+        return self._clean([*self._texts.flush(), *self._tools.close(failed=True), *traced])
+
+    # What is told
+
+    def _told(self, event: ServerTold) -> list[AgentEvent]:
+        params = event.params
+        match event.method:
+            case "thread/tokenUsage/updated":
+                used = self.usage.take(params, ours=event.ours, counts=event.in_turn)
+                return [*used]
+            case "thread/started" if not event.ours:
+                self.usage.begun(values.text(params, "thread", "id") or "")
+            case "account/rateLimits/updated":
+                self._limits.take(params)
+            case method if method in _WARNINGS:  # also of what came before the first turn
+                said = values.text(params, _WARNINGS[method])
+                return [Notification(message=f"[warning] {said}")] if said else []
+            case _ if event.ours and self._in_turn and event.in_turn:
+                return self._of_turn(event.method, params)
+        return []
+
+    def _of_turn(self, method: str, params: Mapping[str, Any]) -> list[AgentEvent]:
+        match method:
+            case "item/started":
+                return self._item_started(values.mapping(params, "item"))
+            case "item/completed":
+                return self._item_completed(values.mapping(params, "item"))
+            case "item/agentMessage/delta":
+                return self._piece("", params)
+            case method if method in _THOUGHTS:
+                return self._piece("[thought] ", params)
+            case "turn/plan/updated":
+                return [*self._texts.flush(), *_plan(params)]
+            case "error":
+                return [*self._texts.flush(), Notification(message=f"[error] {error_line(params)}")]
+            case "model/rerouted":
+                self.usage.model = values.text(params, "toModel") or self.usage.model
+                return [Notification(message=f"[model] {self.usage.model}")]
+        return []
+
+    def _piece(self, mark: str, params: Mapping[str, Any]) -> list[AgentEvent]:
+        item = values.text(params, "itemId") or ""
+        piece = values.text(params, "delta") or ""
+        if len(self._streamed) < _ITEMS_KNOWN:
+            self._streamed.add(item)
+        if not mark:
+            self._answer.add(piece, item)
+        return [*self._texts.add(mark, item, piece)]
+
+    def _item_started(self, item: Mapping[str, Any]) -> list[AgentEvent]:
+        id_ = values.text(item, "id")
+        if id_ is not None and item.get("type") == "fileChange" and len(self._items) < _ITEMS_KNOWN:
+            self._items[id_] = item
+        if item.get("type") == "contextCompaction":
+            return [
+                *self._texts.flush(),
+                Notification(message="[session] the context is compacted"),
+            ]
+        begun = self._tools.started(item)
+        return [*self._texts.flush(), *begun] if begun else []
+
+    def _item_completed(self, item: Mapping[str, Any]) -> list[AgentEvent]:
+        id_, kind = values.text(item, "id") or "", item.get("type")
+        if kind in ("agentMessage", "reasoning"):
+            flushed: list[AgentEvent] = []
+            if id_ not in self._streamed:
+                flushed += self._whole(kind, id_, item)
+            return [*flushed, *self._texts.flush()]
+        self._items.pop(id_, None)
+        self._answer.close()
+        ended = self._tools.completed(item)
+        return [*self._texts.flush(), *ended] if ended else []
+
+    def _whole(self, kind: str, id_: str, item: Mapping[str, Any]) -> Sequence[AgentEvent]:
+        """Take a message of which no pieces came."""
+        if kind == "agentMessage":
+            said = values.text(item, "text") or ""
+            self._answer.add(said, id_)
+            return self._texts.add("", id_, said)
+        parts = item.get("summary")
+        texts = [part for part in parts if isinstance(part, str)] if isinstance(parts, list) else []
+        return self._texts.add("[thought] ", id_, "\n".join(texts))
+
+    # How a turn ends
+
+    def _finished(self, event: TurnFinished) -> list[AgentEvent]:
+        error = values.mapping(event.turn, "error")
+        return self._close(turn_failure(event.status, error, self._limits.resets_at))
+
+    def _close(self, failure: Failure | None) -> list[AgentEvent]:
+        if failure is not None:
+            said = self._texts.clean(failure.message.replace("\r", " "), MESSAGE_LIMIT)
+            failure = Failure(failure.kind, said, failure.resets_at)
+        self.is_over, self.failure = True, failure
+        self._in_turn = False
+        flushed = self._texts.flush()
+        ended = self._tools.close(failed=failure is not None)
+        return [*flushed, *ended, *self._said_last(), self._traced()]
+
+    def _said_last(self) -> list[AgentEvent]:
+        said = self._answer.text
+        return [AnswerGiven(text=said)] if said else []
+
+    def _traced(self) -> TurnTraced:
+        return TurnTraced(model=self.usage.model)
+
+    def _clean(self, events: Sequence[AgentEvent]) -> list[AgentEvent]:
+        """Take the secrets out of what is not clean yet; notifications of texts are."""
+        return [self._cleaned(event) for event in events]
+
+    def _cleaned(self, event: AgentEvent) -> AgentEvent:
+        clean = self._texts.clean
+        match event:
+            case ToolStarted():
+                about = None if event.about is None else clean(event.about)
+                places = tuple(map(clean, event.locations))
+                return replace(event, name=clean(event.name), locations=places, about=about)
+            case ToolEnded():
+                return replace(
+                    event,
+                    locations=tuple(map(clean, event.locations)),
+                    error=None if event.error is None else clean(event.error, MESSAGE_LIMIT),
+                    about=None if event.about is None else clean(event.about),
+                    output=None if event.output is None else self._lines(event.output),
+                )
+            case PermissionAsked():
+                return PermissionAsked(question=clean(event.question), answer=event.answer)
+            case AnswerGiven(text=text):
+                return AnswerGiven(text=self._lines(text))
+            case Notification(message=message) if message.startswith("["):
+                return replace(event, message=clean(message) or "-")
+            case _:
+                return event
+
+    def _lines(self, text: str) -> str:
+        """Return a text of several lines without secrets, and fit to be stored."""
+        return self._context.redacted(UNUSABLE.sub("\ufffd", strip_escapes(text)))
+
+
+def _plan(params: Mapping[str, Any]) -> list[AgentEvent]:
+    steps = values.items(params, "plan")
+    if not steps:
+        return []
+    done = sum(step.get("status") == "completed" for step in steps)
+    here = [s for s in steps if s.get("status") == "inProgress"] or [
+        s for s in steps if s.get("status") != "completed"
+    ]
+    now = values.text(here[0], "step") if here else None
+    rest = f": {now}" if now else ""
+    return [Notification(message=f"[plan] {done} of {len(steps)} done{rest}")]
