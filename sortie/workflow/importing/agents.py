@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from sortie.documents import Path
+from sortie.workflow.importing.codex_block import import_codex
 from sortie.workflow.importing.draft import Draft
 
 _TOOLS = {
@@ -23,8 +24,9 @@ _CLAUDE_CODE = (
     *("permission_mode", "model", "fallback_model", "max_turns", "max_budget_usd", "effort"),
     *("system_prompt", "mcp_config", "session_persistence", "allowed_tools", "disallowed_tools"),
 )
-_OF_SYMPHONY = ("command", "turn_timeout_ms", "read_timeout_ms", "stall_timeout_ms")
-"""Keys of its block ``codex`` that are keys of ``agent`` elsewhere."""
+_SERVER = "app-server"
+"""The word that has Codex speak its own protocol."""
+
 _OFFERED = ("effort", "agent", "variant", "thinking", "personality")
 
 
@@ -39,7 +41,7 @@ class OurAgent(Struct, frozen=True):
 
 AGENTS: Mapping[str, OurAgent] = {
     "claude-code": OurAgent("claude-code", "claude"),
-    "codex": OurAgent("acp", "codex-acp", keeps_program=False),
+    "codex": OurAgent("codex", "codex", "app-server"),
     "copilot-cli": OurAgent("acp", "copilot", "--acp"),
     "opencode": OurAgent("acp", "opencode", "acp"),
     "agent-client-protocol": OurAgent("acp", ""),
@@ -58,12 +60,16 @@ def import_agent(draft: Draft, kind: str, at: Path, command: Path, to: Path = ()
         return
     why = "" if ours.kind == kind else f"{kind} is run as {ours.kind} here"
     draft.change(at, (*to, "agent", "kind"), ours.kind, why)
-    given = draft.old(*command)
+    given = draft.old(*command) if command else None  # a rule has none
     if kind in ("claude-code", "agent-client-protocol"):
         if given is not None:
             draft.change(command, (*to, "agent", "command"), given, "")
         return
     words = given.split() if isinstance(given, str) else list(given or ())
+    if kind == "codex" and (given is None or _SERVER in words):
+        if given is not None:
+            draft.change(command, (*to, "agent", "command"), given, "")
+        return
     program = words[0] if words and ours.keeps_program else ours.program
     made = f"{program} {ours.words}".strip()
     why = f"{kind} is started differently here"
@@ -74,7 +80,10 @@ def import_agent(draft: Draft, kind: str, at: Path, command: Path, to: Path = ()
 def import_block(draft: Draft, kind: str, at: Path, to: Path = ()) -> None:
     """Write the block of an agent, which stands at ``at``, as one of ours below ``to``."""
     ours = AGENTS[kind].kind
-    block = {key: each for key, each in draft.block(*at).items() if key not in _OF_SYMPHONY}
+    if ours == "codex":
+        import_codex(draft, at, (*to, "codex"))
+        return
+    block = draft.block(*at)
     for key, value in block.items():
         if ours == "claude-code" and key in _CLAUDE_CODE:
             is_list = key.endswith("allowed_tools") and isinstance(value, list)
@@ -104,7 +113,6 @@ def import_block(draft: Draft, kind: str, at: Path, to: Path = ()) -> None:
 def _decides(kind: str, key: str) -> bool:
     """Tell whether a key decides what an agent may do."""
     return key in {
-        "codex": ("approval_policy", "thread_sandbox", "turn_sandbox_policy"),
         "opencode": ("dangerously_skip_permissions", "allowed_tools", "denied_tools"),
     }.get(kind, ())
 
@@ -112,12 +120,7 @@ def _decides(kind: str, key: str) -> bool:
 def _permissions(kind: str, block: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return what an agent may do that did not have to ask."""
     allowed = {"default": "allow"}
-    sandbox = str(block.get("thread_sandbox", "")).lower().replace("-", "")
     listed, denied = block.get("allowed_tools") or (), block.get("denied_tools") or ()
-    if kind == "codex" and sandbox == "readonly":
-        return {}
-    if kind == "codex" and sandbox in ("dangerfullaccess", "externalsandbox"):
-        return {"inside": allowed, "outside": allowed}
     if kind == "opencode" and (listed or denied):
         kinds = {_TOOLS.get(tool, "other"): "allow" for tool in listed} if listed else allowed
         return {"inside": {**kinds, **{_TOOLS.get(tool, "other"): "deny" for tool in denied}}}

@@ -48,7 +48,7 @@ def import_symphony(draft: Draft) -> None:
     _tracker(draft)
     command: Path = ("codex", "command")
     import_agent(draft, "codex", (), command)
-    why = "Symphony runs Codex, which is run by acp here"
+    why = "Symphony runs Codex"
     draft.add(("agent", "kind"), draft.new["agent"]["kind"], why)
     import_block(draft, "codex", ("codex",))
     for key in _TIMES:

@@ -24,7 +24,7 @@ from sortie.workflow.prompts import Prompt
 _GO_ACTION = re.compile(r"{{-?\s*(?:[.$]|/\*|(?:if|range|with|end|else)\b)")
 _GO_KEYS = ("dispatch", "notifications", "ci_feedback")
 _SYMPHONY_KEYS = ("tracker.provider", "tracker.project_slug", "observability")
-_BLOCKS = {"acp": ("codex", "copilot-cli", "opencode", "agent-client-protocol"), "kiro": ("mock",)}
+_BLOCKS = {"acp": ("copilot-cli", "opencode", "agent-client-protocol"), "kiro": ("mock",)}
 
 
 class Program(StrEnum):

@@ -175,15 +175,23 @@ class AgentCase:
 AGENTS = {
     "codex": AgentCase(
         old="agent: {kind: codex, command: codex app-server}\ncodex: {thread_sandbox: readOnly}",
-        kind="acp",
-        command="codex-acp",
-        is_allowed=False,
+        kind="codex",
+        command="codex app-server",
+        block="sandbox: read-only",
     ),
     "codex-danger": AgentCase(
         old="agent: {kind: codex}\ncodex: {thread_sandbox: dangerFullAccess}",
-        kind="acp",
-        command="codex-acp",
-        block="outside:",
+        kind="codex",
+        command=None,
+        block="sandbox: danger-full-access",
+    ),
+    "codex-program": AgentCase(
+        old="agent: {kind: codex, command: /opt/codex}\n"
+        "codex: {approval_policy: never, turn_sandbox_policy: {type: workspaceWrite,"
+        " networkAccess: true}, thread_sandbox: readOnly, personality: kind, effort: high}",
+        kind="codex",
+        command="/opt/codex app-server",
+        block="sandbox: workspace-write",
     ),
     "copilot": AgentCase(
         old="agent: {kind: copilot-cli}\ncopilot-cli: {max_autopilot_continues: 5}",
@@ -296,7 +304,8 @@ def test_rules_become_rules() -> None:
     docs, fix = loaded(made).settings.rules
 
     assert (docs.name, docs.when.labels, docs.when.title) == ("docs", ("docs",), ())
-    assert (docs.settings.agent.kind, fix.settings.agent.command) == ("claude-code", "codex-acp")
+    assert (docs.settings.agent.kind, fix.settings.agent.kind) == ("claude-code", "codex")
+    assert fix.settings.agent.command is None
     assert (
         """\
 rules:
@@ -312,8 +321,7 @@ rules:
   - when:
       title: typo
     agent:
-      kind: acp
-      command: codex-acp
+      kind: codex
 """
         in made.text
     )
@@ -328,3 +336,11 @@ rules:
         "18:3: dispatch.max_consecutive_hops",
         "prompts/docs.tmpl:1:26: prompt",
     ]
+
+
+def test_an_agent_of_a_rule_has_its_command() -> None:
+    """A rule of the other program names an agent alone."""
+    made = imported(RULES.replace("agent: codex", "agent: opencode"), files={})
+
+    _, fix = loaded(made).settings.rules
+    assert (fix.settings.agent.kind, fix.settings.agent.command) == ("acp", "opencode acp")

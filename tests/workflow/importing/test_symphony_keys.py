@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from sortie.agents.codex.settings import CodexSettings
 from sortie.model import WorkflowError
 from sortie.workflow.importing import KeyOutcome, Program
 from tests.workflow.importing.imports import imported, lines, loaded
@@ -39,7 +40,7 @@ Work on `{{ issue.identifier }}` at {{ issue.url }}.
 
 
 def test_a_whole_file_is_valid_and_means_the_same() -> None:
-    """The project is a filter, Codex is an agent of ``acp``, and times are the agent's."""
+    """The project is a filter, Codex keeps its command, and times are the agent's."""
     made = imported(WHOLE)
     workflow = loaded(made)
     settings = workflow.settings
@@ -52,7 +53,11 @@ def test_a_whole_file_is_valid_and_means_the_same() -> None:
         "assignee": {"isMe": {"eq": True}},
     }
     assert settings.tracker.terminal_states[:2] == ("Closed", "Cancelled")
-    assert (settings.agent.kind, settings.agent.command) == ("acp", "codex-acp")
+    assert (settings.agent.kind, settings.agent.command) == (
+        "codex",
+        "codex --config model=secret-model app-server",
+    )
+    assert settings.block("codex") == CodexSettings(approval_policy="never")
     assert (settings.agent.turn_timeout, settings.agent.max_turns) == (1800, 20)
     assert settings.server.port == 0
     assert '{{ issue.url or "" }}' in workflow.prompt.source
