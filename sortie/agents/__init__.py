@@ -152,8 +152,8 @@ class AgentAdapter(Struct, frozen=True, kw_only=True):
     environment and the words of its command. ``model_endpoints``
     are the services that an agent with some command can be led to, so that it works with
     placeholders of keys; empty where it cannot. ``provider`` is whose models the agent asks, by the
-    names of OpenTelemetry, "" where that is not known. ``hindrance`` says why the agent could not work
-    behind a wall of ``sandbox``, which is the look's transport; None where it can. It raises
+    names of OpenTelemetry, "" where that is not known. ``hindrance`` says why the agent could not
+    work behind a wall of ``sandbox``, which is the look's transport; None where it can. It raises
     SortieError.
     """
 

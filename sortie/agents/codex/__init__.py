@@ -65,4 +65,5 @@ ADAPTER = AgentAdapter(
     keeps=keeps,
     model_endpoints=lambda _command: (MODEL_ENDPOINT,),
     hindrance=hindrance,
+    provider="openai",
 )
