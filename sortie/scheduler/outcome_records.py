@@ -1,4 +1,4 @@
-"""Records of what becomes of the work of a run: its delivery, pull request, handoff and comment."""
+"""Records of what becomes of the work of a run, and of who is to be told of it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from sortie.model import (
     IssueId,
     RunId,
 )
+from sortie.model.notifications import Notice
 from sortie.model.watches import Watch
 
 
@@ -66,3 +67,13 @@ class ForgetComment(Struct, frozen=True, kw_only=True):
 
     run_id: RunId
     lifecycle: str
+
+
+class RecordNotification(Struct, frozen=True, kw_only=True):
+    """Something is to be told to these targets; one that was told of it before is left out.
+
+    It is made of the decisions of a round, and is on disk with their records.
+    """
+
+    notification: Notice
+    targets: tuple[str, ...]

@@ -34,6 +34,7 @@ from sortie.scheduler.outcome_records import ForgetWatch as ForgetWatch
 from sortie.scheduler.outcome_records import RecordComment as RecordComment
 from sortie.scheduler.outcome_records import RecordDelivery as RecordDelivery
 from sortie.scheduler.outcome_records import RecordHandoff as RecordHandoff
+from sortie.scheduler.outcome_records import RecordNotification as RecordNotification
 from sortie.scheduler.outcome_records import RecordWatch as RecordWatch
 from sortie.scheduler.outcome_records import SettleDelivery as SettleDelivery
 
@@ -284,6 +285,7 @@ Record = (
     | ForgetHold
     | RecordComment
     | ForgetComment
+    | RecordNotification
     | RecordCrash
     | ForgetCrashes
     | RecordPause

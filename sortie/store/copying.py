@@ -24,6 +24,7 @@ TABLES: Mapping[str, str] = {
     "watches": "issue_id",
     "issue_rules": "issue_id",
     "stages": "issue_id",
+    "notifications": "id",
     "daemon": "id",
     "totals": "id",
 }

@@ -113,6 +113,14 @@ class DatabaseStore:
         """Note digests; nothing is written where none changed."""
         return await self._change(partial(_sight, digests=dict(digests), at=at))
 
+    async def change(self, job: Callable[[Database], T]) -> T:
+        """Do a job that writes."""
+        return await self._change(job)
+
+    async def read(self, job: Callable[[Database], T]) -> T:
+        """Do a job that only reads."""
+        return await self._thread.read(job)
+
     async def check(self) -> None:
         """See that the database can be written, as ``Database.check`` does."""
         await self._change(partial(_check, doubted=self._failed > self._succeeded))

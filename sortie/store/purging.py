@@ -20,6 +20,7 @@ _STATEMENTS = (
     "delete_rule",
     "delete_stage",
     "delete_crashes",
+    "delete_notifications_of_issue",
 )
 """Each deletes the rows of an issue in one table; those of diffs go with their runs."""
 

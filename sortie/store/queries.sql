@@ -439,3 +439,68 @@ WHERE sightings.digest <> excluded.digest;
 
 -- name: sighting
 SELECT first_seen, changed_at FROM sightings WHERE issue_id = :issue_id;
+
+-- Notifications. Without `state <> 'sent'` SQLite would not use the index of what is open.
+
+-- name: insert_notification
+INSERT INTO notifications (id, key, target, event, issue_id, notification, created_at)
+VALUES (
+  (SELECT coalesce(max(id), 0) + 1 FROM notifications),
+  :key, :target, :event, :issue_id, :notification, :at
+)
+ON CONFLICT (key, target) DO NOTHING;
+
+-- name: waiting_notifications
+SELECT id, notification, created_at, tries, unsure FROM notifications
+WHERE target = :target AND state = 'waiting' AND state <> 'sent'
+  AND (cast(:event AS TEXT) IS NULL OR event = :event)
+ORDER BY id LIMIT :limit;
+
+-- name: try_notification
+UPDATE notifications SET tries = tries + 1, unsure = 1 WHERE id = :id;
+
+-- name: settle_notification
+UPDATE notifications SET
+  state = :state, tries = :tries, unsure = :unsure, error = :error, ended_at = :ended_at
+WHERE id = :id AND state = 'waiting';
+
+-- name: give_up_notifications
+UPDATE notifications SET state = 'dead', error = :error, ended_at = :at
+WHERE target = :target AND state = 'waiting' AND state <> 'sent' AND created_at <= :before;
+
+-- name: revive_notification
+UPDATE notifications SET state = 'waiting', tries = 0, created_at = :at, ended_at = NULL
+WHERE id = :id AND state = 'dead';
+
+-- name: revive_notifications
+UPDATE notifications SET state = 'waiting', tries = 0, created_at = :at, ended_at = NULL
+WHERE state = 'dead' AND state <> 'sent';
+
+-- name: notification_state
+SELECT state FROM notifications WHERE id = :id;
+
+-- name: open_notifications
+SELECT target, state, count(*) AS count, min(created_at) AS oldest FROM notifications
+WHERE state <> 'sent' GROUP BY target, state ORDER BY target, state;
+
+-- name: list_notifications
+SELECT id, key, target, event, notification, created_at, state, tries, unsure, error, ended_at
+FROM notifications WHERE state <> 'sent' AND (cast(:state AS TEXT) IS NULL OR state = :state)
+ORDER BY id LIMIT :limit;
+
+-- name: notification_of_key
+SELECT id FROM notifications WHERE key = :key LIMIT 1;
+
+-- name: forget_notifications
+DELETE FROM notifications WHERE id IN (
+  SELECT id FROM notifications
+  WHERE (state = 'sent' AND ended_at < :sent_before) OR (state = 'dead' AND ended_at < :dead_before)
+  ORDER BY id LIMIT :limit
+);
+
+-- name: delete_notifications_of_issue
+DELETE FROM notifications WHERE issue_id = :issue_id;
+
+-- name: runs_of_period
+SELECT status, count(*) AS count FROM runs
+WHERE finished_at >= :since AND finished_at < :until GROUP BY status ORDER BY status;

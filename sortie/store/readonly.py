@@ -18,6 +18,7 @@ from sortie.store import DayRow, HistoryRow, Recovered, RuleRow
 from sortie.store.database import Database
 from sortie.store.database_file import place_of
 from sortie.store.opening import postgres_module
+from sortie.store.outbox import ListedNotification, read_listed
 from sortie.store.record_reader import (
     read_days,
     read_diff,
@@ -39,6 +40,7 @@ _READ_BUSY_TIMEOUT = 5.0
 _DAYS_SINCE = 6  # the first schema with days
 _DIFFS_SINCE = 12  # the first schema with diffs
 _RULES_SINCE = 15  # the first schema with rules
+_OUTBOX_SINCE = 17  # the first schema with notifications
 _RUNS_SINCE = 1  # the first schema whose runs read_runs can read
 
 
@@ -97,6 +99,14 @@ def read_by_rule(database: Place, since: float) -> Sequence[RuleRow]:
     """Return what the runs of each rule used that have ended since a moment in Unix seconds, as
     ``read_history`` reads. Raises StoreError; a file of a version without rules is refused."""
     return _beside(database, partial(read_rules, since=since), _RULES_SINCE)
+
+
+def read_notifications(
+    database: Place, state: str | None, limit: int
+) -> Sequence[ListedNotification]:
+    """Return the notifications that wait or are dead, as ``read_history`` reads; one of both where
+    ``state`` says so. Raises StoreError; a file of a version without them is refused."""
+    return _beside(database, partial(read_listed, state=state, limit=limit), _OUTBOX_SINCE)
 
 
 def read_state(database: Place) -> Recovered:

@@ -9,6 +9,7 @@ from sortie.model import cut
 from sortie.scheduler import records as rec
 from sortie.store import RecordRefused
 from sortie.store.database import Database
+from sortie.store.outbox import add_notification
 from sortie.store.rows import (
     issue_to_json,
     stage_to_json,
@@ -78,6 +79,8 @@ def _write_one(database: Database, record: rec.Record, at: float, inherited: int
             database.change("delete_limit", account=account)
         case rec.RecordDay(day=day):
             database.change("set_day", day=day)
+        case rec.RecordNotification():
+            add_notification(database, record.notification, record.targets, at)
         case rec.RecordPause(paused=paused):
             database.change("set_paused", paused=int(paused))
         case _:
