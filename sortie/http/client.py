@@ -210,7 +210,7 @@ class HttpClient:
         try:
             with trio.fail_after(LONGEST_REQUEST):
                 question = self._client.build_request(
-                    request.method, url, json=request.body, headers=headers, extensions=told
+                    request.method, url, headers=headers, extensions=told, **request.payload
                 )
                 reply = await self._client.send(question, stream=True, auth=None)
                 try:

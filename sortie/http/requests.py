@@ -22,8 +22,8 @@ class HttpRequest(Struct, frozen=True, kw_only=True):
 
     ``path`` begins with ``/`` and is added to the endpoint as it is, or to its server where it is
     ``from_root``: encode what stands in it (``segment``). ``what`` begins an error's text:
-    ``cannot read issue 7``. ``body`` is sent as JSON. ``wanted`` are statuses besides success that
-    the caller wants to see instead of an error.
+    ``cannot read issue 7``. ``body`` is sent as JSON, or ``content`` as it is. ``wanted`` are
+    statuses besides success that the caller wants to see instead of an error.
     ``remember``: send the ETag of the last answer. ``follow``: one redirect of a GET on the same
     server is followed. ``signed``: with the credential. ``budget`` names the one it is counted in.
     ``list_at``: where in the answer a list of objects has to be, by the keys that lead there; what
@@ -37,6 +37,7 @@ class HttpRequest(Struct, frozen=True, kw_only=True):
     method: str = "GET"
     params: Params = ()
     body: Any = None
+    content: bytes | None = None
     use: Use = Use.READ
     wanted: frozenset[int] = frozenset()
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -54,6 +55,11 @@ class HttpRequest(Struct, frozen=True, kw_only=True):
     def is_change(self) -> bool:
         """Whether it changes something, so that a lost answer has to be looked for."""
         return self.use is Use.WRITE
+
+    @property
+    def payload(self) -> dict[str, Any]:
+        """What it sends, by the words of the library."""
+        return {"json": self.body, "content": self.content}
 
     def page(self, path: str, params: Params) -> HttpRequest:
         """Return the same question for another page."""
