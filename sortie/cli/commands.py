@@ -154,6 +154,14 @@ COMMANDS: Mapping[str, Sequence[str]] = {
         "sortie drain --wait 3600 && sudo reboot",
         "sortie drain --cancel",
     ),
+    "notifications": (
+        "sortie.cli.notifications",
+        "sortie notifications",
+        "sortie notifications --dead --format json",
+        "sortie notifications test --target slack",
+        "sortie notifications send 7",
+        "sortie notifications send --all-dead",
+    ),
     "service": (
         "sortie.cli.service.command",
         "sortie service install",

@@ -13,6 +13,11 @@ from sortie.config.adapter_blocks import adapter_blocks, chosen_schema
 from sortie.config.block import Block
 from sortie.config.blocks import decode_block
 from sortie.config.context import DecodeContext
+from sortie.config.decode_notifications import (
+    NOTIFICATIONS_KEY,
+    decode_targets,
+    rules_of_targets,
+)
 from sortie.config.decode_rules import RULES_KEY, RuleDecoder, with_rules
 from sortie.config.fields import sections_of
 from sortie.config.findings import all_findings
@@ -22,6 +27,7 @@ from sortie.config.overrides import overlay
 from sortie.config.report import Finding, Report
 from sortie.config.review_findings import review_findings
 from sortie.config.rule_findings import rules_findings
+from sortie.config.rules import DEFAULT_RULE
 from sortie.config.schemas import BlockSchema, Schemas
 from sortie.config.settings import AgentSettings, DaysKept, Isolation, Settings, WorkspaceSettings
 from sortie.config.token_rates import TokenRate
@@ -108,6 +114,10 @@ def decode(document: Node, *, schemas: Schemas, context: DecodeContext) -> Decod
         if settings is not None and len(placed) == len(rules.items()):
             problems += rules_findings(settings, placed, rules, schemas)
         settings = settings and with_rules(settings, tuple(rule for _, rule in placed))
+    targets = document.at((NOTIFICATIONS_KEY,))
+    if settings is not None and targets is not None:
+        names = {DEFAULT_RULE, *(rule.name for rule in settings.rules)}
+        problems += rules_of_targets(settings, names, targets)
     problems.sort(key=lambda p: (p.path != context.path, p.line, p.column))
     if any(problem.severity == "error" for problem in problems):
         settings = None
@@ -130,7 +140,8 @@ def _decode_one(
 
 def _top_level_keys(schemas: Schemas) -> set[str]:
     blocks = {schema.block_name for schema in schemas.blocks()}
-    return {*_TopLevel.model_fields, RATES_KEY, RULES_KEY, *SECTIONS, *blocks}
+    keys = {RATES_KEY, RULES_KEY, NOTIFICATIONS_KEY}
+    return {*_TopLevel.model_fields, *keys, *SECTIONS, *blocks}
 
 
 def _decoded(report: Report, schemas: Schemas, context: DecodeContext) -> Settings | None:
@@ -146,6 +157,7 @@ def _decoded(report: Report, schemas: Schemas, context: DecodeContext) -> Settin
     }
     parts |= {name: None for name in _OPTIONAL if name not in parts}
     rates = _token_rates(report, context)
+    targets = decode_targets(report, context)
     blocks = dict(adapter_blocks(report, schemas.trackers, tracker, context))
     secrets = {*_SECRETS, *report.secret_variables}
     blocks |= adapter_blocks(report, schemas.agents, agent, context)
@@ -167,6 +179,7 @@ def _decoded(report: Report, schemas: Schemas, context: DecodeContext) -> Settin
         isolation=top_level.isolation or Isolation.AUTO,
         blocks=blocks,
         token_rates=rates,
+        notifications=targets,
         tracker_block=tracker.block_name,
         remote_root=parts["worker"].remote_root or remote_root,
         secret_variables=tuple(sorted(secrets)),

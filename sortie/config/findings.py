@@ -19,7 +19,7 @@ from sortie.config.trust import files_findings, trust_findings
 from sortie.config.worker import WorkerSettings
 from sortie.documents import Path
 from sortie.model import LOCAL, state_key
-from sortie.model.addresses import is_loopback
+from sortie.model.addresses import is_endpoint, is_loopback
 
 
 def _warning(path: Path, message: str, *needs: Path) -> Finding:
@@ -156,6 +156,9 @@ def server_findings(server: ServerSettings) -> Iterator[Finding]:
         )
         needs: tuple[Path, ...] = (("server", "auth_token"), ("server", "port"))
         yield Finding(path=("server", "host"), message=message, needs=needs)
+    if server.public_url is not None and not is_endpoint(server.public_url):
+        message = "needs an address as https://sortie.example.com"
+        yield Finding(path=("server", "public_url"), message=message)
 
 
 def all_findings(

@@ -9,7 +9,9 @@ from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 
 from sortie.config.decode import RATES_KEY, SECTIONS
+from sortie.config.decode_notifications import NOTIFICATIONS_KEY
 from sortie.config.decode_rules import KEYS_OF_RULES, RULES_KEY, SECTIONS_OF_RULES
+from sortie.config.notifications import NotificationTarget
 from sortie.config.rules import WrittenRule
 from sortie.config.schemas import Schemas
 from sortie.config.settings import Isolation
@@ -35,7 +37,8 @@ def json_schema(schemas: Schemas) -> dict[str, Any]:
     models: dict[str, type[BaseModel]] = dict(SECTIONS)
     models |= {schema.block_name: schema.model for schema in schemas.blocks()}
     rule: type[BaseModel] = WrittenRule
-    wanted = [(model, _MODE) for model in (*models.values(), rate, rule)]
+    target: type[BaseModel] = NotificationTarget
+    wanted = [(model, _MODE) for model in (*models.values(), rate, rule, target)]
     refs, shared = models_json_schema(wanted, by_alias=True, schema_generator=_Generate)
     properties: dict[str, Any] = {name: refs[model, _MODE] for name, model in models.items()}
     properties[RATES_KEY] = {
@@ -48,6 +51,11 @@ def json_schema(schemas: Schemas) -> dict[str, Any]:
         "type": "array",
         "description": "Settings for the issues that match, laid over the top level's.",
         "items": refs[WrittenRule, _MODE],
+    }
+    properties[NOTIFICATIONS_KEY] = {
+        "type": "array",
+        "description": "Who is told of what, and how.",
+        "items": refs[target, _MODE],
     }
     properties["isolation"] = {
         "type": "string",

@@ -19,6 +19,7 @@ from pydantic import (
 
 from sortie.config.block import Block
 from sortie.config.journal import JournalSettings
+from sortie.config.notifications import NotificationTarget
 from sortie.config.reactions import ReactionsSettings
 from sortie.config.references import Lookup
 from sortie.config.repository import ForgeSettings, RepositorySettings, VerifySettings
@@ -157,11 +158,14 @@ class AgentSettings(Block):
 
 
 class ServerSettings(Block):
-    """Where the daemon answers HTTP; port 0 is no server, no token is one made at start."""
+    """Where the daemon answers HTTP; port 0 is no server, no token is one made at start.
+
+    ``public_url`` is where people reach the dashboard, which links in notifications lead to."""
 
     host: Line = "127.0.0.1"
     port: Annotated[int, whole(0, 65535)] = 7678
     auth_token: Annotated[Secret | None, Lookup.ONLY] = None
+    public_url: Annotated[Line | None, Lookup.WHOLE] = None
 
     @property
     def port_given(self) -> bool:
@@ -227,6 +231,7 @@ class Settings(Block):
     traces: TracesSettings | None = None
     budget: BudgetSettings = BudgetSettings()
     token_rates: Rates = Frozen()
+    notifications: tuple[NotificationTarget, ...] = ()
     store: StoreSettings = StoreSettings()
     db_path: PathText
     isolation: Isolation = Isolation.AUTO

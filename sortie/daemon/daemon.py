@@ -10,20 +10,20 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import trio
-from msgspec.structs import replace
 
 from sortie import __version__, trackers
 from sortie.daemon.daemon_process import DaemonProcess
 from sortie.daemon.daemon_view import DaemonView
+from sortie.daemon.daily_digest import DigestParts, keep_digests
 from sortie.daemon.day_clock import keep_days
-from sortie.daemon.endpoint_file import EndpointFile, endpoint_of_this_process
 from sortie.daemon.event_log import DaemonEventLog
 from sortie.daemon.hand_over import hand_over_when_asked
 from sortie.daemon.history_limit import prune_history
 from sortie.daemon.known_secrets import KnownSecrets
 from sortie.daemon.last_failures import LastFailures, recorded_failures
 from sortie.daemon.lease_views import WorkflowLease
-from sortie.daemon.life import make_orchestrator, recalled
+from sortie.daemon.life import make_orchestrator, recalled, write_endpoint
+from sortie.daemon.notification_service import NotificationService
 from sortie.daemon.options import RunOptions
 from sortie.daemon.recent_activity import RecentActivity
 from sortie.daemon.reloader import Reloader, use_settings
@@ -51,7 +51,7 @@ from sortie.orchestrator.effects import poll_when_changed
 from sortie.orchestrator.guarded_tracker import GuardedTracker
 from sortie.resources import Shortage, run_in_thread
 from sortie.scheduler import Memory
-from sortie.store import Store
+from sortie.store.database_store import DatabaseStore
 from sortie.telemetry import Publish, facts
 from sortie.telemetry.live_runs import LiveRuns
 from sortie.trackers import Capability
@@ -69,7 +69,7 @@ class Daemon:
         self,
         options: RunOptions,
         workflow: Workflow,
-        store: Store,
+        store: DatabaseStore,
         root_lock: RootLock,
         process: DaemonProcess,
         candidacy: Candidacy | None = None,
@@ -89,11 +89,14 @@ class Daemon:
         self._secrets = KnownSecrets(secrets)
         self._secrets.tell(self._transcripts.writer.hide)
         self._secrets.tell(process.hide_in_log)
+        self._notifications = NotificationService(workflow, store, self._publish)
+        self._secrets.tell(self._notifications.maker.hide)
         self._sinks: list[Publish] = [
             *process.sinks,
             self._live_runs,
             self._activity,
             self._transcripts.sink,
+            self._notifications.sink,
         ]
         if self._traces is not None:
             self._secrets.tell(self._traces.sink.hide)
@@ -134,6 +137,7 @@ class Daemon:
                 services.start_soon(self._event_log.writer.run)
                 if self._traces is not None:
                     services.start_soon(self._traces.run)
+                services.start_soon(self._notifications.run)
                 await self._lock_root(contexts)
                 self._publish(
                     facts.HostIsolation(
@@ -142,7 +146,10 @@ class Daemon:
                 )
                 memory: Memory | None = None
                 with ending.recovery:
-                    memory = await recalled(self._workflow, self._store, contexts, self._publish)
+                    notify = self._notifications.maker.recovered
+                    memory = await recalled(
+                        self._workflow, self._store, contexts, self._publish, notify
+                    )
                 if memory is not None and not ending.asked:
                     orchestrator = make_orchestrator(
                         self._workflow,
@@ -170,6 +177,7 @@ class Daemon:
             wall=time.time,
             compares=Capability.COMPARE_AND_SET in adapter.capabilities,
             decide=self._event_log.recorder.decide,
+            notify=self._notifications.maker.with_notifications,
         )
 
     async def _work(
@@ -204,12 +212,13 @@ class Daemon:
             transcripts_error=lambda: self._transcripts.writer.error,
             host_isolation=self._host_isolation,
             lease=self._lease(),
+            notifications=self._notifications,
         )
         services.start_soon(
             contexts.close_dropped, lambda host: orchestrator.snapshot().by_host.get(host, 0) > 0
         )
         url = await self._process.serve(services, self._workflow.settings, view, reloader)
-        endpoint_file = await self._write_endpoint_file(url)
+        endpoint_file = await write_endpoint(self._workflow, self._process, url, self._publish)
         try:
             await self._announce(contexts)
             await self._work_on(orchestrator, contexts, reloader, services)
@@ -221,28 +230,12 @@ class Daemon:
             return None
         return WorkflowLease(self._candidacy, self._workflow.settings.store)
 
-    async def _write_endpoint_file(self, url: str | None) -> EndpointFile:
-        """Let commands find this daemon; it works without that, too."""
-        workflow = self._workflow
-        isolation = self._process.isolation
-        endpoint = replace(
-            endpoint_of_this_process(url, self._process.token, str(workflow.path)),
-            isolation=isolation.detail,
-            isolation_refused=isolation.refused,
-        )
-        file = EndpointFile(workflow.settings.db_path, endpoint)
-        try:
-            await run_in_thread(file.write)
-        except (OSError, Shortage) as exc:
-            error = getattr(exc, "strerror", None) or str(exc)
-            self._publish(facts.ControlUnavailable(path=file.path, error=error))
-        return file
-
     def _apply(self, workflow: Workflow, contexts: RunContexts, orchestrator: Orchestrator) -> None:
         """Let all parts go by other settings, or none. Raises SortieError where they cannot."""
         use_settings(workflow, self._tracker, contexts, orchestrator)
         self._transcripts.use(workflow.settings)
         self._event_log.use(workflow.settings)
+        self._notifications.use(workflow.settings)
         self._secrets.name(known_secrets(workflow.settings, self._options.environ))
 
     async def _work_on(
@@ -258,6 +251,8 @@ class Daemon:
         services.start_soon(measure_workspaces, contexts, orchestrator.tell)
         services.start_soon(forget_rescued, contexts, time.time)
         services.start_soon(poll_when_changed, self._tracker, orchestrator.tell)
+        digest = DigestParts(self._notifications, orchestrator, self._store, self._publish)
+        services.start_soon(keep_digests, digest)
         services.start_soon(
             prune_history, self._store, lambda: reloader.workflow.settings.history.keep_days
         )

@@ -15,12 +15,14 @@ from sortie.daemon import issue_view, issue_views
 from sortie.daemon import state_view as views
 from sortie.daemon.last_failures import LastFailures
 from sortie.daemon.lease_views import WorkflowLease
+from sortie.daemon.notification_service import NotificationService
 from sortie.daemon.recent_activity import RecentActivity
 from sortie.daemon.totals import RunTotals
 from sortie.daemon.tracker_status import SHOWN_ISSUES, TrackerStatus
 from sortie.daemon.wall_time import utc_now
 from sortie.daemon.watch_views import watched_view
 from sortie.model import Issue, IssueId, RunId, StoreError
+from sortie.model.numbers import counted
 from sortie.orchestrator import Orchestrator
 from sortie.resources import Shortages
 from sortie.scheduler import Event
@@ -63,6 +65,7 @@ class DaemonView(Struct, frozen=True, kw_only=True):
     transcripts_error: Callable[[], str | None] = lambda: None
     host_isolation: Callable[[], tuple[str, ...]] = tuple
     lease: WorkflowLease | None = None
+    notifications: NotificationService | None = None
 
     def state(self) -> StateView:
         """See DaemonSource."""
@@ -132,6 +135,7 @@ class DaemonView(Struct, frozen=True, kw_only=True):
             watched=tuple(map(watched_view, snapshot.watched)),
             lease=None if self.lease is None else self.lease.view(),
             daemons=() if self.lease is None else self.lease.daemons(),
+            notifications=() if self.notifications is None else self.notifications.views(),
         )
 
     def workspace(self, issue_id: IssueId) -> WorkspaceView | None:
@@ -193,6 +197,19 @@ class DaemonView(Struct, frozen=True, kw_only=True):
     async def retry(self, issue: str) -> CommandAnswer:
         """See DaemonSource."""
         return await self._command(lambda ask: ev.RetryAsked(issue, ask), issue)
+
+    async def send_again(self, notification: int | None) -> CommandAnswer:
+        """See DaemonSource."""
+        if self.notifications is None:
+            return CommandAnswer(status=409, message="there are none: no target is named")
+        try:
+            done = await self.notifications.revive(notification)
+        except StoreError as exc:
+            return CommandAnswer(status=503, message=str(exc))
+        if isinstance(done, str):
+            return CommandAnswer(status=409, message=done)
+        told = f"{counted(done, 'notification')} sent again" if done else "none was given up"
+        return CommandAnswer(status=200, message=told)
 
     async def _command(
         self, event: Callable[[int], Event], issue: str = "", done: CommandStatus = 200

@@ -7,6 +7,7 @@ after that.
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Mapping
 
 import trio
@@ -119,7 +120,18 @@ def gauges_of(view: DaemonView) -> Gauges:
         ssh_host_up={host: snapshot.trouble_of(host) is None for host in remote},
         tracker_budgets={b.name: (b.remaining, b.limit) for b in view.tracker.budgets()},
         rule_slots=_rule_slots(snapshot),
+        notifications=_notifications(view),
     )
+
+
+def _notifications(view: DaemonView) -> Mapping[str, tuple[int, int, float]]:
+    if view.notifications is None:
+        return {}
+    now = time.time()
+    return {
+        one.target: (one.waiting, one.dead, 0.0 if one.oldest is None else now - one.oldest)
+        for one in view.notifications.standing()
+    }
 
 
 def _rule_slots(snapshot: Snapshot) -> Mapping[str, tuple[int, int | None, int | None]]:

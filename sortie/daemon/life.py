@@ -1,22 +1,26 @@
-"""How a daemon goes on where an earlier one stopped: what it recalls, and the loop made of that."""
+"""How a daemon goes on where an earlier one stopped, and lets commands find it."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from uuid import uuid4
 
 import trio
+from msgspec.structs import replace
 
+from sortie.daemon.daemon_process import DaemonProcess
+from sortie.daemon.endpoint_file import EndpointFile, endpoint_of_this_process
 from sortie.daemon.run_contexts import RunContexts, has_program
 from sortie.model import LOCAL, TransportError
 from sortie.orchestrator import Orchestrator, OrchestratorContext
 from sortie.orchestrator.recovery import Recovery, recover
-from sortie.scheduler import Memory, RunIds, Scheduler, policy_of
+from sortie.resources import Shortage, run_in_thread
+from sortie.scheduler import Memory, Record, RunIds, Scheduler, policy_of
 from sortie.scheduler.grants import SlotGrant
 from sortie.store import Store
-from sortie.telemetry import Publish
+from sortie.telemetry import Publish, facts
 from sortie.transports import Transport
 from sortie.workflow.loader import Workflow
 
@@ -25,7 +29,11 @@ _ASKED_WITHIN = 10.0
 
 
 async def recalled(
-    workflow: Workflow, store: Store, contexts: RunContexts, publish: Publish
+    workflow: Workflow,
+    store: Store,
+    contexts: RunContexts,
+    publish: Publish,
+    notify: Callable[[Sequence[Record]], tuple[Record, ...]],
 ) -> Memory:
     """End what an earlier daemon left running, and take over what it recorded."""
     settings = workflow.settings
@@ -37,6 +45,7 @@ async def recalled(
         wall=time.time,
         grace=settings.agent.stop_grace,
         has_program=lambda rule: has_program(contexts.for_host(LOCAL, rule)),
+        notify=notify,
     )
     return await recover(recovery, policy_of(settings))
 
@@ -79,3 +88,22 @@ def make_orchestrator(
         grant=grant,
     )
     return Orchestrator(scheduler, settings, context, on_crash, memory.comments)
+
+
+async def write_endpoint(
+    workflow: Workflow, process: DaemonProcess, url: str | None, publish: Publish
+) -> EndpointFile:
+    """Let commands find this daemon; it works without that, too."""
+    isolation = process.isolation
+    endpoint = replace(
+        endpoint_of_this_process(url, process.token, str(workflow.path)),
+        isolation=isolation.detail,
+        isolation_refused=isolation.refused,
+    )
+    file = EndpointFile(workflow.settings.db_path, endpoint)
+    try:
+        await run_in_thread(file.write)
+    except (OSError, Shortage) as exc:
+        error = getattr(exc, "strerror", None) or str(exc)
+        publish(facts.ControlUnavailable(path=file.path, error=error))
+    return file

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from msgspec import Struct, field
 
+from sortie.notifications.maker import KnownIssues
 from sortie.scheduler import Decision, Event, Scheduler
 from sortie.store import Store
 from sortie.telemetry import Publish
 from sortie.trackers import Tracker
 from sortie.worker import RunContext
+
+
+def tell_nobody(decisions: Sequence[Decision], known: KnownIssues) -> list[Decision]:  # noqa: ARG001
+    """Make no notifications."""
+    return list(decisions)
 
 
 class Readiness(Struct, frozen=True, kw_only=True):
@@ -34,7 +40,8 @@ class OrchestratorContext(Struct, frozen=True, kw_only=True):
     level, by the settings in force. ``preflight``
     is made before each poll. ``wall`` returns Unix seconds. ``compares``: the tracker itself moves
     an issue only if it is still in the expected state (COMPARE_AND_SET).
-    ``decide`` has the scheduler handle an event.
+    ``decide`` has the scheduler handle an event. ``notify`` adds the records of notifications to
+    the decisions of a round.
     """
 
     store: Store
@@ -45,3 +52,4 @@ class OrchestratorContext(Struct, frozen=True, kw_only=True):
     wall: Callable[[], float]
     compares: bool = False
     decide: Callable[[Scheduler, Event, float], list[Decision]] = Scheduler.handle
+    notify: Callable[[Sequence[Decision], KnownIssues], list[Decision]] = tell_nobody

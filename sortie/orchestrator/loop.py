@@ -16,6 +16,7 @@ import trio
 
 from sortie.config.settings import Settings
 from sortie.model import Issue, IssueId, KnownWorkspace, SortieError, StoreError
+from sortie.notifications.maker import KnownIssues
 from sortie.orchestrator.context import OrchestratorContext
 from sortie.orchestrator.journal import Journal
 from sortie.orchestrator.performer import Nurseries, Performer
@@ -73,6 +74,7 @@ class Orchestrator:
         self._journal = Journal(context.store, context.wall, context.publish, self._wake)
         policy = scheduler.snapshot(trio.current_time()).policy
         self._performer = Performer(context, settings, policy, self.tell, self.commit)
+        self._known = KnownIssues(self._performer.workers.run_of, scheduler.rule_of)
         self.idle = trio.Event()
         self._crashing = crashing
         self.giving_up = False
@@ -242,7 +244,8 @@ class Orchestrator:
     async def _decide(self, event: Event) -> list[Decision]:
         """Have the scheduler decide; a crash of it is put on record and ends the daemon."""
         try:
-            return self._context.decide(self._scheduler, event, trio.current_time())
+            decisions = self._context.decide(self._scheduler, event, trio.current_time())
+            return self._context.notify(decisions, self._known)
         except Exception:
             await self._record_crash(self._scheduler.in_hand)
             raise

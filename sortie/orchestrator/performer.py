@@ -155,6 +155,8 @@ def _fact_of(record: Record) -> facts.Fact | None:
             return facts.IssueHeld(issue=issue, reason=reason, detail=detail)
         case rec.RecordHandoff(issue=issue, state=state):
             return facts.IssueHandedOff(issue=issue, state=state)
+        case rec.RecordNotification(notification=told, targets=targets):
+            return facts.NotificationRecorded(about=told.event, targets=targets)
         case rec.RecordPause(paused=paused):
             return facts.PauseChanged(paused=paused)
         case _:

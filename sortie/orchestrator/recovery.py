@@ -43,7 +43,7 @@ from sortie.worker.cleanup import removal_cookie
 class Recovery(Struct, frozen=True, kw_only=True):
     """What recovery works with. ``transport_of`` gives a host's transport; ``grace`` is in
     seconds; ``wall`` is the time in Unix seconds. ``has_program`` tells whether the agent's program
-    is found, as far as that is known."""
+    is found, as far as that is known. ``notify`` adds the records of notifications."""
 
     store: Store
     transport_of: Callable[[str], Transport]
@@ -51,6 +51,7 @@ class Recovery(Struct, frozen=True, kw_only=True):
     wall: Callable[[], float]
     grace: float
     has_program: Callable[[str], Awaitable[bool]]
+    notify: Callable[[Sequence[Record]], tuple[Record, ...]] = tuple
 
 
 async def recover(recovery: Recovery, policy: Policy) -> Memory:
@@ -71,7 +72,7 @@ async def recover(recovery: Recovery, policy: Policy) -> Memory:
         adrift=left.adrift,
     )
     memory, ended = await let_go(memory, policy, recovery.has_program)
-    records = (*records, *records_of(ended))
+    records = recovery.notify((*records, *records_of(ended)))
     if records:
         await recovery.store.commit(records, wall)
     for run in recovered.unfinished:
@@ -97,6 +98,10 @@ async def recover(recovery: Recovery, policy: Policy) -> Memory:
     )
     for fact in facts_of(memory, ended, policy, records):
         recovery.publish(fact)
+    for record in records:
+        if isinstance(record, rec.RecordNotification):
+            about, targets = record.notification.event, record.targets
+            recovery.publish(facts.NotificationRecorded(about=about, targets=targets))
     return memory
 
 

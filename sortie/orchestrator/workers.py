@@ -38,6 +38,11 @@ class WorkerPool:
         """Tell whether a run's worker was started and is not gone."""
         return run_id in self._scopes
 
+    def run_of(self, run_id: RunId) -> tuple[Issue, str] | None:
+        """Return the issue of a run whose end is not on record yet, and the rule that decides."""
+        known = self._issues.get(run_id)
+        return None if known is None else (known[0], known[2])
+
     def issue_of(self, run_id: RunId) -> Issue | None:
         """Return the issue of a run whose end is not on record yet."""
         known = self._issues.get(run_id)

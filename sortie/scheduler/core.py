@@ -184,6 +184,10 @@ class Scheduler:
         """Return how an issue stands and why, by identifier or id; a sentence if unknown."""
         return explain_issue(self._state, name, now)
 
+    def rule_of(self, issue_id: IssueId) -> str:
+        """Return the rule that decides for an issue in hand, "" for the top level."""
+        return self._state.rules.get(issue_id, "")
+
     def workspaces_of(self, issue_id: IssueId) -> tuple[KnownWorkspace, ...]:
         """Return the directories of an issue, also of one that is not in hand; the newest last."""
         return self._state.workspaces.of(issue_id)

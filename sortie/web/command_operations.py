@@ -7,7 +7,14 @@ from collections.abc import Awaitable, Callable
 from starlette.requests import Request
 from starlette.responses import Response
 
-from sortie.web.operations import IDENTIFIER, DescribedAnswer, Handler, Operation, identifier_in
+from sortie.web.operations import (
+    IDENTIFIER,
+    DescribedAnswer,
+    Handler,
+    Operation,
+    Parameter,
+    identifier_in,
+)
 from sortie.web.responses import error_response, json_response
 from sortie.web.source import CommandAnswer, DaemonSource
 
@@ -21,6 +28,22 @@ _DONE = {200: DescribedAnswer(about="it is done, and on record", body=_MESSAGE)}
 _PENDING = {503: "it is not on record yet, and takes effect once it is"}
 _WHOLE_DAEMON = {409: "the daemon is stopping", **_PENDING}
 _ONE_ISSUE = {404: "there is no such issue", 409: "it is not possible now", **_PENDING}
+
+
+_NOTIFICATION = Parameter(
+    name="id",
+    place="path",
+    about="the notification's number",
+    schema={"type": "integer", "minimum": 1},
+    example="7",
+)
+_NO_NUMBER = 0  # what no notification has
+
+
+def _number_in(request: Request) -> int:
+    """Return the number that a path names, _NO_NUMBER where it is none."""
+    text = request.path_params["id"]
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else _NO_NUMBER
 
 
 def command_operations(daemon: DaemonSource) -> list[Operation]:
@@ -49,6 +72,23 @@ def command_operations(daemon: DaemonSource) -> list[Operation]:
             endpoint=_command(lambda _: daemon.resume()),
             answers=_DONE,
             failures=_WHOLE_DAEMON,
+        ),
+        Operation(
+            method="POST",
+            path="/api/v1/notifications/send-dead",
+            about="Send all notifications again that were given up",
+            endpoint=_command(lambda _: daemon.send_again(None)),
+            answers=_DONE,
+            failures={409: "there are none", **_PENDING},
+        ),
+        Operation(
+            method="POST",
+            path="/api/v1/notifications/{id}/send",
+            about="Send a notification again that was given up",
+            endpoint=_command(lambda request: daemon.send_again(_number_in(request))),
+            answers=_DONE,
+            parameters=(_NOTIFICATION,),
+            failures={409: "it is not one that was given up", **_PENDING},
         ),
         _issue_command("stop", "End the issue's run or wait, and hold the issue", daemon.stop),
         _issue_command("retry", "Make a waiting or held issue due now", daemon.retry),

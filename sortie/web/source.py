@@ -101,6 +101,10 @@ class DaemonSource(Protocol):
         """Make a waiting or held issue due now."""
         ...
 
+    async def send_again(self, notification: int | None) -> CommandAnswer:
+        """Let a notification that was given up, or all of them, be sent again."""
+        ...
+
     async def explain(self, issue: str) -> ExplanationView | str:
         """Explain how an issue stands that the daemon has in hand."""
         ...

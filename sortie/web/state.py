@@ -20,6 +20,7 @@ from sortie.web.issue import (
     WaitingView,
 )
 from sortie.web.leases import KnownDaemonView, LeaseView
+from sortie.web.notifications import NotificationTargetView
 from sortie.web.redaction import json_bytes
 from sortie.web.times import Time
 from sortie.web.watches import WatchedView
@@ -181,7 +182,7 @@ class TotalsView:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateView:
     """The whole answer. ``lease`` is null, and ``daemons`` is empty, where the database is a
-    file."""
+    file. ``notifications`` has each target of these."""
 
     generated_at: Time
     status: Literal["running", "paused", "draining"]
@@ -203,6 +204,7 @@ class StateView:
     watched: tuple[WatchedView, ...] = ()
     lease: LeaseView | None = None
     daemons: tuple[KnownDaemonView, ...] = ()
+    notifications: tuple[NotificationTargetView, ...] = ()
 
 
 def to_json(view: object, only: set[str] | None = None) -> bytes:

@@ -13,7 +13,7 @@ from sortie.config.context import DecodeContext
 from sortie.config.decode import decode
 from sortie.config.schemas import Schemas
 from sortie.config.settings import Settings
-from sortie.documents import Node, Place
+from sortie.documents import Node, Place, dotted
 from sortie.model import Problem, WorkflowError
 from sortie.workflow.compiler import check_prompt
 from sortie.workflow.env_file import EnvFile, read_env_file
@@ -160,18 +160,22 @@ def _is_installed(library: str) -> bool:
 
 
 def _about_libraries(settings: Settings, document: Node) -> Iterator[Problem]:
-    """Yield an error where runs are to have pods or spans, or rows a server, and the library for
-    that is missing."""
-    needed = {
+    """Yield an error where runs are to have pods or spans, rows a server, or people messages, and
+    the library for that is missing."""
+    needed: dict[tuple[str | int, ...], tuple[object, tuple[str, ...], str]] = {
         ("worker", "kubernetes"): (settings.worker.kubernetes, ("kr8s",), "kubernetes"),
         ("store", "url"): (settings.store.url, ("psycopg",), "postgres"),
         ("traces",): (settings.traces, _OF_OPENTELEMETRY, "traces"),
+        **{
+            ("notifications", at, "url"): (target.url, ("apprise",), "notifications")
+            for at, target in enumerate(settings.notifications)
+        },
     }
     for path, (wanted, libraries, extra) in needed.items():
         if wanted is not None and not all(map(_is_installed, libraries)):
             place = (document.at(path) or document).place
             message = f"needs a library that is not installed: pip install 'sortie[{extra}]'"
-            yield place.problem(".".join(path), message, "error")
+            yield place.problem(dotted(path), message, "error")
 
 
 def _about_root(settings: Settings, document: Node, context: DecodeContext) -> Iterator[Problem]:

@@ -141,13 +141,14 @@ def test_defaults_are_those_of_the_contract() -> None:
             "ssh_reattach": False,
             "ssh_reattach_time": 300.0,
         },
-        "server": {"host": "127.0.0.1", "port": 7678, "auth_token": None},
+        "server": {"host": "127.0.0.1", "port": 7678, "auth_token": None, "public_url": None},
         "logging": {"level": "info", "format": "text"},
         "history": {"keep_days": 30, "max_bytes": 1 << 30},
         "journal": {"keep_days": 7, "max_bytes": 256 << 20},
         "traces": None,
         "budget": {"daily_credits": 0.0, "daily_cost_usd": 0.0, "timezone": "UTC"},
         "token_rates": {},
+        "notifications": (),
         "store": {
             "url": None,
             "schema_name": "sortie",
@@ -263,9 +264,8 @@ def test_a_key_without_a_value_has_its_default() -> None:
 
 UNKNOWN_TOP = (
     "known: agent, board, budget, db_path, file, forge, history, hooks, isolation, journal, "
-    "logging, polling, reactions, repository, robot, rules, sandbox, self_review, server, share, "
-    "store, token_rates, "
-    "traces, tracker, trust, verify, worker, workspace"
+    "logging, notifications, polling, reactions, repository, robot, rules, sandbox, self_review, "
+    "server, share, store, token_rates, traces, tracker, trust, verify, worker, workspace"
 )
 
 BAD = {

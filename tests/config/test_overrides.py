@@ -31,7 +31,7 @@ def test_every_scalar_and_list_of_five_sections_can_be_overridden() -> None:
         "SORTIE_WORKSPACE_MAX_BYTES",
         "SORTIE_WORKSPACE_MAX_BYTES_EACH",
         "SORTIE_WORKSPACE_ROOT",
-        *(f"SORTIE_SERVER_{key}" for key in ("AUTH_TOKEN", "HOST", "PORT")),
+        *(f"SORTIE_SERVER_{key}" for key in ("AUTH_TOKEN", "HOST", "PORT", "PUBLIC_URL")),
         *(f"SORTIE_AGENT_{key}" for key in agent.split()),
         *(f"SORTIE_TRACKER_{key}" for key in tracker.split()),
     }

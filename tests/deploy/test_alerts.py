@@ -147,6 +147,13 @@ TROUBLES = {
     "SortieUsageLimited": Trouble(
         series=IDLE | stands("sortie_agent_usage_limited", 1), quiet=59, fires=61
     ),
+    "SortieNotificationsStuck": Trouble(
+        series=IDLE
+        | stands("sortie_notifications_oldest_age_seconds", 7200, target="slack")
+        | grows("sortie_notification_failures_total", 0.2, target="slack"),
+        quiet=4,
+        fires=10,
+    ),
     "SortieForgottenPause": Trouble(
         series=IDLE | stands("sortie_dispatch_paused", 1), quiet=1439, fires=1441
     ),

@@ -96,6 +96,9 @@ def test_an_example_does_what_the_page_says(server: str, method: str, path: str)
     if path.endswith("/diff"):  # the runs there have changed nothing
         assert "no change" in answer.text
         return
+    if "/notifications/" in path:  # there are none
+        assert answer.status_code == 409
+        return
     assert answer.status_code in (200, 202), answer.text
     if example.shown is not None:
         assert names(answer.json()) == names(example.shown)

@@ -5,7 +5,14 @@ from __future__ import annotations
 from prometheus_client import CollectorRegistry
 
 from sortie.daemon.disk_space import places_of
-from sortie.facts import DaemonStarted, HttpAnswered, WarmPodsCounted
+from sortie.facts import (
+    DaemonStarted,
+    HttpAnswered,
+    NotificationFailed,
+    NotificationsGivenUp,
+    NotificationsSent,
+    WarmPodsCounted,
+)
 from sortie.telemetry.metrics import MetricsSink
 from sortie.telemetry.metrics.gauges import GaugeCollector, Gauges, register_machine
 from sortie.telemetry.metrics.leases import LeaseCollector, LeaseGauges
@@ -13,7 +20,18 @@ from tests.docs.pages import page, table, tables, word, words
 from tests.worker.rig import settings_of
 
 TEXT = page("metrics.md")
-OPEN = {"agent", "rule", "host", "budget", "route", "status", "version", "python_version", "le"}
+OPEN = {
+    "agent",
+    "rule",
+    "host",
+    "budget",
+    "route",
+    "status",
+    "version",
+    "python_version",
+    "target",
+    "le",
+}
 """Labels whose values are not known beforehand."""
 
 
@@ -35,6 +53,7 @@ def registry() -> CollectorRegistry:
         ssh_host_up={"h": True},
         tracker_budgets={"requests": (1, 2)},
         rule_slots={"docs": (0, 0, 1)},
+        notifications={"slack": (1, 0, 2.0)},
     )
     made.register(GaugeCollector(lambda: gauges))
     lease = LeaseGauges(renewal_age=1.0, candidates=2, takeovers={})
@@ -43,6 +62,9 @@ def registry() -> CollectorRegistry:
     sink(DaemonStarted(version="1", python_version="3", workflow="w", agent="kiro", tracker="file"))
     sink(HttpAnswered(route="/livez", status=200))
     sink(WarmPodsCounted(host="east", ready=1, wanted=1))
+    sink(NotificationsSent(target="slack", count=1, seconds=0.1))
+    sink(NotificationFailed(target="slack", error="late", delay=2.0))
+    sink(NotificationsGivenUp(target="slack", count=1, error="refused"))
     return made
 
 

@@ -18,6 +18,9 @@ from sortie.facts import (
     HookCompleted,
     HttpAnswered,
     MergeAttempted,
+    NotificationFailed,
+    NotificationsGivenUp,
+    NotificationsSent,
     OrphansReaped,
     PodReady,
     PollCompleted,
@@ -72,6 +75,10 @@ COUNTERS = {
     "sortie_merges_total": ["result"],
     "sortie_watches_ended_total": ["result"],
     "sortie_errands_failed_total": ["errand"],
+    "sortie_notifications_sent_total": ["target"],
+    "sortie_notifications_repeated_total": ["target"],
+    "sortie_notification_failures_total": ["target"],
+    "sortie_notifications_given_up_total": ["target"],
     "sortie_rescues_total": [],
     "sortie_hook_runs_total": ["hook", "result"],
     "sortie_holds_total": ["reason"],
@@ -113,6 +120,9 @@ GAUGES = {
     "sortie_rule_slots_used": ["rule"],
     "sortie_rule_slots_guaranteed": ["rule"],
     "sortie_rule_slots_limit": ["rule"],
+    "sortie_notifications_waiting": ["target"],
+    "sortie_notifications_dead": ["target"],
+    "sortie_notifications_oldest_age_seconds": ["target"],
     "sortie_ssh_host_up": ["host"],
     "sortie_tracker_budget_remaining": ["budget"],
     "sortie_tracker_budget_limit": ["budget"],
@@ -138,6 +148,7 @@ BUSY = Gauges(
     ssh_host_up={"builder:2222": True},
     tracker_budgets={"requests": (12, 5000)},
     rule_slots={"docs": (1, 0, 3), "default": (1, None, None)},
+    notifications={"slack": (3, 1, 60.0)},
 )
 
 
@@ -276,6 +287,21 @@ def test_no_label_names_an_issue() -> None:
             {"sortie_errands_failed_total{errand=move_issue}": 1},
         ),
         (
+            NotificationsSent(target="slack", count=3, repeated=1, seconds=0.1),
+            {
+                "sortie_notifications_sent_total{target=slack}": 3,
+                "sortie_notifications_repeated_total{target=slack}": 1,
+            },
+        ),
+        (
+            NotificationFailed(target="slack", error="late", delay=2.0),
+            {"sortie_notification_failures_total{target=slack}": 1},
+        ),
+        (
+            NotificationsGivenUp(target="slack", count=2, error="refused"),
+            {"sortie_notifications_given_up_total{target=slack}": 2},
+        ),
+        (
             PollCompleted(result="skipped", seconds=0.0),
             {"sortie_poll_cycles_total{result=skipped}": 1},
         ),
@@ -350,7 +376,10 @@ def test_counters_with_known_labels_are_there_from_the_start() -> None:
 
     appeared = {name for name, _ in samples(registry).keys() - before.keys()}
 
-    assert appeared == {"sortie_http_requests_total", "sortie_warm_pods"}
+    assert {name for name in appeared if "_notification" not in name} == {
+        "sortie_http_requests_total",
+        "sortie_warm_pods",
+    }
 
 
 def test_gauges_are_read_when_they_are_asked_for() -> None:
@@ -386,6 +415,9 @@ def test_gauges_are_read_when_they_are_asked_for() -> None:
         ("sortie_rule_slots_used", (("rule", "default"),)): 1,
         ("sortie_rule_slots_guaranteed", (("rule", "docs"),)): 0,
         ("sortie_rule_slots_limit", (("rule", "docs"),)): 3,
+        ("sortie_notifications_waiting", (("target", "slack"),)): 3,
+        ("sortie_notifications_dead", (("target", "slack"),)): 1,
+        ("sortie_notifications_oldest_age_seconds", (("target", "slack"),)): 60,
         ("sortie_ssh_host_up", (("host", "builder:2222"),)): 1,
         ("sortie_tracker_budget_remaining", (("budget", "requests"),)): 12,
         ("sortie_tracker_budget_limit", (("budget", "requests"),)): 5000,

@@ -94,6 +94,9 @@ class FixedDaemon:
     async def retry(self, issue: str) -> CommandAnswer:
         return await self._world.command(f"retry {issue}")
 
+    async def send_again(self, notification: int | None) -> CommandAnswer:
+        return await self._world.command(f"send {notification}")
+
     async def diff(self, run_id: str) -> str | None:
         return self._world.diffs.get(run_id)
 

@@ -153,6 +153,10 @@ async def _look(options: RunOptions, workflow: Workflow, tell: Tell) -> None:
             from sortie.daemon.doctor.store import store_checks
 
             await run_checks("store", store_checks(settings), tell)
+        if settings.notifications:
+            from sortie.daemon.doctor.notifications import notification_checks
+
+            await run_checks("notifications", notification_checks(settings), tell)
         # What is in an image is looked for there, by the check of the sandbox.
         outside = [one for one in settings.every() if one.sandbox.kind != "container"]
         agents = {(one.agent.kind, one.agent.command): one for one in reversed(outside)}

@@ -14,7 +14,9 @@ class Gauges(Struct, frozen=True, kw_only=True):
     """How things stand. ``ssh_host_usage`` counts runs by host; both mappings are empty where all
     runs are local. ``tracker_budgets`` are what is left of a tracker's limits, and these, by name;
     None where the tracker does not say. ``rule_slots`` are those that a rule's runs use, that are
-    guaranteed to it, and its limit, None where it has none; empty where there are no rules."""
+    guaranteed to it, and its limit, None where it has none; empty where there are no rules.
+    ``notifications`` are those that wait for a target, that are dead, and the seconds for which
+    the oldest waits; empty where there are no targets."""
 
     sessions_running: int = 0
     sessions_retrying: int = 0
@@ -36,6 +38,7 @@ class Gauges(Struct, frozen=True, kw_only=True):
     ssh_host_up: Mapping[str, bool] = field(default_factory=dict)
     tracker_budgets: Mapping[str, tuple[int | None, int | None]] = field(default_factory=dict)
     rule_slots: Mapping[str, tuple[int, int | None, int | None]] = field(default_factory=dict)
+    notifications: Mapping[str, tuple[int, int, float]] = field(default_factory=dict)
 
 
 class GaugeCollector(Collector):
@@ -114,6 +117,15 @@ def _families(gauges: Gauges) -> Iterator[GaugeMetricFamily]:
     ):
         values = {rule: slots[at] for rule, slots in gauges.rule_slots.items()}
         yield _by("rule", f"rule_slots_{name}", text, values)
+    for at, (name, text) in enumerate(
+        (
+            ("waiting", "Notifications that wait for a target."),
+            ("dead", "Notifications that were given up."),
+            ("oldest_age_seconds", "For how long the oldest waits."),
+        )
+    ):
+        counts = {target: found[at] for target, found in gauges.notifications.items()}
+        yield _by("target", f"notifications_{name}", text, counts)
 
 
 def _by(label: str, name: str, text: str, values: Mapping[str, float | None]) -> GaugeMetricFamily:

@@ -87,6 +87,9 @@ def _notices(state: StateView, health: Health, poll: PollView | None) -> Iterato
         yield StatusNotice("warn", f"Usage limit of {limit.agent}", (limit.reason,), limit.until)
     if state.today.exhausted is not None:
         yield StatusNotice("warn", "The budget of the day is used up", (state.today.exhausted,))
+    untold = tuple(one.trouble for one in state.notifications if one.trouble is not None)
+    if untold:
+        yield StatusNotice("warn", "Notifications do not arrive", untold)
 
 
 RUNNING, WAITING, HELD, WATCHED = 200, 25, 50, 12
