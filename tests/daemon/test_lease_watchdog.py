@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import resource
+import select
 import signal
 import subprocess
 import sys
@@ -11,6 +13,8 @@ from collections.abc import Iterator
 
 import psutil
 import pytest
+
+from sortie.daemon.lease_watchdog import __main__ as program
 
 DAEMON = """
 import subprocess, sys, time
@@ -139,6 +143,31 @@ def test_what_carries_the_mark_ends_with_the_process(watched: Watched) -> None:
 
     assert is_gone(child.pid)
     assert is_gone(watched.watchdog)
+
+
+def test_runs_end_at_once_where_the_daemon_lingers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A daemon that waits for its disk dies of SIGKILL only when the disk answers."""
+    mark, lived = 0x5EED_0001, list[bool]()
+    with subprocess.Popen(["sleep", "600"]) as run, subprocess.Popen(["sleep", "600"]) as daemon:
+        resource.prlimit(run.pid, resource.RLIMIT_RSS, (mark, resource.RLIM_INFINITY))
+        pidfd = os.pidfd_open(daemon.pid)
+
+        def wait(*_: object) -> None:
+            lived.append(not is_gone(run.pid))
+
+        monkeypatch.setattr(program, "_kill", lambda _: None)
+        monkeypatch.setattr(select, "select", wait)
+        watch = program._Watch()
+        watch.hear(f"mark {mark}")
+        program._end(watch, pidfd)
+        monkeypatch.undo()
+        is_still_there = daemon.poll() is None
+        os.close(pidfd)
+        daemon.kill()
+        run.kill()
+
+    assert lived == [False]
+    assert is_still_there
 
 
 def test_an_end_in_good_order_ends_nothing(watched: Watched) -> None:

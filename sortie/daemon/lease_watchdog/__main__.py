@@ -59,19 +59,26 @@ def _watch(lines: socket.socket, daemon: int) -> None:
 
 
 def _end(watch: _Watch, daemon: int) -> None:
-    """Kill the daemon, and what its runs left."""
+    """Kill the daemon, and what its runs left: at once, as a daemon that waits for its disk may
+    outlive SIGKILL for long, and again when it has ended, as its helpers may have started more."""
     try:
         _kill(daemon)
-        select.select([daemon], [], [], 5.0)  # readable once it has ended
     finally:
-        for directory in watch.cgroups:
-            for path, _, _ in os.walk(directory):
-                with suppress(OSError), open(f"{path}/cgroup.kill", "w") as file:
-                    file.write("1")
-        for _ in range(_SEARCHES if watch.mark is not None else 0):
-            if not _kill_marked(watch.mark):
-                break
-            time.sleep(0.05)
+        _kill_runs(watch)
+        select.select([daemon], [], [], 5.0)  # readable once it has ended
+        _kill_runs(watch)
+
+
+def _kill_runs(watch: _Watch) -> None:
+    """Kill what runs left on this machine."""
+    for directory in watch.cgroups:
+        for path, _, _ in os.walk(directory):
+            with suppress(OSError), open(f"{path}/cgroup.kill", "w") as file:
+                file.write("1")
+    for _ in range(_SEARCHES if watch.mark is not None else 0):
+        if not _kill_marked(watch.mark):
+            break
+        time.sleep(0.05)
 
 
 def _kill(daemon: int) -> None:
