@@ -13,10 +13,11 @@ Json = Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolUse:
-    """A tool that the model asks for."""
+    """A tool that the model asks for; ``namespace`` is where Responses has tools of servers."""
 
     name: str
     input: Mapping[str, Json] = field(default_factory=dict)
+    namespace: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,6 +201,7 @@ def responses(body: Json, answer: Answer) -> Message:
     for use in answer.tools:
         call = {"type": "function_call", "id": _id("fc_"), "call_id": _id("call_")}
         call |= {"name": use.name, "status": "completed"}
+        call |= {"namespace": use.namespace} if use.namespace else {}
         items.append(call | {"arguments": json.dumps(dict(use.input))})
     cached = {"cached_tokens": answer.cache_read_tokens}
     whole = {

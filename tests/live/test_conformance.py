@@ -19,6 +19,7 @@ from sortie.testing.agent import CHECKS, Conformance, Status, plain_scenarios, t
 from sortie.testing.agent.scenarios import DEFAULTS
 from tests.live.acp_agents import PROGRAMS
 from tests.live.claude import KEY, claude_program
+from tests.live.codex import CODEX_KEY, SHELL, codex_program
 from tests.live.model_answers import Answer, tool
 from tests.live.model_server import ModelServer, model_server
 
@@ -29,6 +30,7 @@ QUESTION, TASK = DEFAULTS["recall"]["prompt"], DEFAULTS["tool"]["prompt"]
 SETTINGS: dict[str, Any] = {
     "claude-code": {"permission_mode": "acceptEdits", "allowed_tools": "Bash"},
     "acp": {"permissions": {"inside": {"default": "allow"}}},
+    "codex": {"model": "gpt-5", "sandbox": "danger-full-access"},
 }
 TRIED = (
     "turn.success",
@@ -58,21 +60,27 @@ def answers(shell: str, body: Any) -> Answer:
     if QUESTION in said:
         return Answer(text="PONG" if DEFAULTS["remember"]["prompt"] in said else "I do not know.")
     if TASK in said and said.rindex(TASK) > said.rfind(DEFAULTS["success"]["prompt"]):
-        return tool(shell, command="tail -f /dev/null", description="wait")
+        wait = "tail -f /dev/null"
+        if shell == SHELL:
+            return tool(shell, cmd=wait)
+        return tool(shell, command=wait, description="wait")
     return Answer(text="OK")
 
 
 @pytest.mark.parametrize("check", TRIED)
-@pytest.mark.parametrize("agent", ["claude-code", "gemini", "opencode", "copilot"])
+@pytest.mark.parametrize("agent", ["claude-code", "codex", "gemini", "opencode", "copilot"])
 def test_a_real_agent_keeps_it(agent: str, check: str, server: ModelServer, tmp_path: Path) -> None:
     """On this machine."""
-    kind = "claude-code" if agent == "claude-code" else "acp"
+    kind = agent if agent in ("claude-code", "codex") else "acp"
     url, settings = server.url(NAME), SETTINGS[kind]
     environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
     if kind == "claude-code":
         shell, command = "Bash", [str(claude_program())]
         environ |= {"ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": KEY}
         environ |= {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_AUTOUPDATER": "1"}
+    elif kind == "codex":
+        shell, command = SHELL, [str(codex_program()), "app-server"]
+        environ |= {"OPENAI_BASE_URL": f"{url}/v1", "OPENAI_API_KEY": CODEX_KEY}
     else:
         program = PROGRAMS[agent]
         shell, command = program.shell, program.command()
