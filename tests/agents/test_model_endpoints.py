@@ -12,6 +12,7 @@ from sortie.agents import ADAPTERS, AgentCommand
     [
         ("claude-code", None, ["ANTHROPIC_BASE_URL"]),
         ("claude-code", "/opt/claude", ["ANTHROPIC_BASE_URL"]),
+        ("codex", None, ["OPENAI_BASE_URL"]),
         ("kiro", None, []),
         ("acp", None, ["ANTHROPIC_BASE_URL", "OPENAI_BASE_URL"]),
         ("acp", "/opt/bin/opencode acp", ["ANTHROPIC_BASE_URL", "OPENAI_BASE_URL"]),

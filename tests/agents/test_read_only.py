@@ -11,9 +11,11 @@ from sortie.agents.acp.settings import read_only as acp
 from sortie.agents.claude_code.agent import turn
 from sortie.agents.claude_code.settings import ClaudeCodeSettings
 from sortie.agents.claude_code.settings import read_only as claude
+from sortie.agents.codex.settings import CodexSettings
+from sortie.agents.codex.settings import read_only as codex
 from sortie.agents.kiro.settings import KiroSettings
 from sortie.agents.kiro.settings import read_only as kiro
-from sortie.agents.permissions import PermissionRules
+from sortie.agents.permissions import PermissionRules, ruling_for
 
 
 def test_every_built_in_agent_can_be_kept_to_reading() -> None:
@@ -52,6 +54,25 @@ def test_claude_code_has_tools_that_read() -> None:
 
 
 _FORBIDDEN = {"--mcp-config", "--no-session-persistence", "--dangerously-skip-permissions"}
+
+
+def test_codex_has_a_sandbox_in_which_it_reads() -> None:
+    """And no leave for anything, whatever the block gives."""
+    every = PermissionRules(inside={"default": "allow"}, outside={"default": "allow"})
+    block = CodexSettings(
+        model="m",
+        sandbox="danger-full-access",
+        network=True,
+        approval_policy="never",
+        permissions=every,
+    )
+
+    found = codex(block)
+
+    assert (found.model, found.sandbox, found.network) == ("m", "read-only", False)
+    kinds = ("read", "edit", "execute", "fetch", "other")
+    rulings = [ruling_for(k, found.permissions, outside=o) for k in kinds for o in (False, True)]
+    assert not any(ruling.allowed for ruling in rulings)
 
 
 def test_acp_refuses_all_but_reading() -> None:

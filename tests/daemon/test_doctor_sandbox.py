@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from sortie.agents import ADAPTERS
 from sortie.config.sandbox import SandboxSettings
 from sortie.config.settings import Settings
 from sortie.daemon.doctor.sandbox import sandbox_checks
@@ -18,12 +19,20 @@ from tests.worker.rig import settings_of
 
 
 async def found(
-    sandbox: SandboxSettings, home: Path, program: str | None = None, **more: str
+    sandbox: SandboxSettings,
+    home: Path,
+    program: str | None = None,
+    kind: str = "kiro",
+    **more: str,
 ) -> CheckResult:
     """Return what the check of a sandbox finds."""
-    agent = {"kind": "kiro", "command": program}
+    agent = {"kind": kind, "command": program}
     settings: Settings = settings_of(agent=agent).model_copy(
-        update={"sandbox": sandbox, "db_path": str(home / "a.db")}
+        update={
+            "sandbox": sandbox,
+            "db_path": str(home / "a.db"),
+            "blocks": {kind: ADAPTERS.load(kind).block()},
+        }
     )
     environ = {"PATH": os.environ["PATH"], **more, "HOME": str(home)}
     (check,) = sandbox_checks(settings, environ)
@@ -50,6 +59,22 @@ async def test_bubblewrap_holds(tmp_path: Path, network: str, told: str) -> None
         f"a program in bubblewrap reads, changes and ends nothing outside; {told}"
     )
     assert [path.name for path in tmp_path.iterdir() if "doctor" in path.name] == []
+
+
+@requires_namespaces
+@requires_bubblewrap
+@pytest.mark.parametrize("status", [0, 1])
+async def test_what_hinders_the_agent_behind_a_wall_is_told(tmp_path: Path, status: int) -> None:
+    """Codex tries its own sandbox there."""
+    program = tmp_path / "codex"
+    program.write_text(f"#!/bin/sh\necho bwrap: no namespace for $1 >&2\nexit {status}\n")
+    program.chmod(0o755)
+    sandbox = SandboxSettings(kind="bubblewrap", read=(str(program),))
+
+    result = await found(sandbox, tmp_path, f"{program} app-server", kind="codex")
+
+    assert result.outcome is (CheckOutcome.WARNING if status else CheckOutcome.OK), result
+    assert ("bwrap: no namespace for sandbox" in result.sentence) is bool(status)
 
 
 @requires_namespaces

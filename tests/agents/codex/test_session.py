@@ -15,6 +15,7 @@ from sortie.agents.permissions import PermissionRules
 from sortie.model import AgentError, ErrorKind, TurnOutcome
 from sortie.model.turns import (
     AnswerGiven,
+    Launched,
     PermissionAsked,
     SessionKnown,
     ToolEnded,
@@ -125,7 +126,7 @@ async def test_a_process_that_ended_between_turns_is_replaced(stage: CodexStage)
             result = await session.run_turn("codex: recall", second)
 
     assert result.outcome is TurnOutcome.COMPLETED
-    assert first.pid != second.pid
+    assert second.of(Launched)[-1].process.pid != first.pid
     assert any("die later" in message for message in second.messages)
 
 
