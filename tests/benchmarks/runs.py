@@ -10,6 +10,7 @@ from tests.benchmarks.bare import run_all_bare, spawn_all
 from tests.benchmarks.place import HANDED_OFF, benchmark_place
 from tests.benchmarks.row import Scale, Value
 from tests.store.postgres_server import PostgresServer
+from tests.telemetry.traces.receiver import receiving
 
 ISSUES = 500
 AGENT = "exec sleep 0.2"
@@ -55,8 +56,32 @@ def _rows(slots: int, scale: Scale) -> dict[str, Value]:
     }
 
 
-def run_all(count: int, slots: int, server: PostgresServer | None = None) -> Batch:
-    """Have a daemon run issues of one turn each, with its rows in a file or on a server.
+def traced(scale: Scale) -> Mapping[str, Value]:
+    """Measure issues in 8 slots with traces, and without."""
+    count = scale.often(ISSUES, 12)
+    plain = run_all(count, 8)
+    with receiving() as receiver:
+        ours = run_all(count, 8, traces={"endpoint": receiver.url.removesuffix("/v1/traces")})
+    return {
+        "runs.traces": Value(
+            ours=ours.cpu / plain.cpu,
+            also={
+                "with [ms]": ours.cpu,
+                "without [ms]": plain.cpu,
+                "spans of a run [1]": len(receiver.spans) / count,
+            },
+        )
+    }
+
+
+def run_all(
+    count: int,
+    slots: int,
+    server: PostgresServer | None = None,
+    traces: Mapping[str, object] | None = None,
+) -> Batch:
+    """Have a daemon run issues of one turn each, with its rows in a file or on a server, and with
+    or without traces.
 
     Processor time counts from the first agent's beginning to the last issue's handoff.
     """
@@ -66,7 +91,8 @@ def run_all(count: int, slots: int, server: PostgresServer | None = None) -> Bat
         if server is not None:
             place.variables["SORTIE_STORE_URL"] = server.url
             store = {"url": "$SORTIE_STORE_URL", "schema": server.schema()}
-        place.configure(POLL, agent={"max_concurrent_agents": slots}, store=store)
+        more = {} if traces is None else {"traces": traces}
+        place.configure(POLL, agent={"max_concurrent_agents": slots}, store=store, **more)
         place.add_issues(f"N-{number}" for number in range(count))
         with place.daemon() as daemon:
             began = place.marks.wait("begun")

@@ -122,6 +122,14 @@ ROWS = (
         measure=runs.sixty_four_slots,
     ),
     Row(
+        name="runs.traces",
+        what="a run with traces, in 8 slots: CPU, over that without",
+        unit="times",
+        bar=1.3,
+        baseline="none",
+        measure=runs.traced,
+    ),
+    Row(
         name="refresh",
         what="refresh asked to agent started",
         unit="ms",
