@@ -46,6 +46,7 @@ async def recalled(
         grace=settings.agent.stop_grace,
         has_program=lambda rule: has_program(contexts.for_host(LOCAL, rule)),
         notify=notify,
+        traced=settings.traces is not None,
     )
     return await recover(recovery, policy_of(settings))
 

@@ -164,11 +164,16 @@ class RunFinished(RunFact, frozen=True, kw_only=True):
         return "warning" if self.status in _BAD_STATUSES else "info"
 
 
-@fact("run.interrupted", "warning", hidden=("host", "attempt", "turns", "began", "heard_of"))
+@fact(
+    "run.interrupted",
+    "warning",
+    hidden=("host", "attempt", "turns", "began", "heard_of", "traced"),
+)
 class RunRecovered(RunFact, frozen=True, kw_only=True):
     """A run of an earlier daemon was recorded as interrupted; ``rule`` decided for it.
 
-    It ``began``, and was ``heard_of`` last, in Unix seconds; 0 where that is not known.
+    It ``began``, and was ``heard_of`` last, in Unix seconds; 0 where that is not known. ``traced``
+    is as in RunStarted, by the settings of now.
     """
 
     issue: Issue
@@ -178,3 +183,4 @@ class RunRecovered(RunFact, frozen=True, kw_only=True):
     turns: int = 0
     began: float = 0.0
     heard_of: float = 0.0
+    traced: bool = False

@@ -43,7 +43,8 @@ from sortie.worker.cleanup import removal_cookie
 class Recovery(Struct, frozen=True, kw_only=True):
     """What recovery works with. ``transport_of`` gives a host's transport; ``grace`` is in
     seconds; ``wall`` is the time in Unix seconds. ``has_program`` tells whether the agent's program
-    is found, as far as that is known. ``notify`` adds the records of notifications."""
+    is found, as far as that is known. ``notify`` adds the records of notifications.
+    ``traced``: spans are made of runs."""
 
     store: Store
     transport_of: Callable[[str], Transport]
@@ -52,6 +53,7 @@ class Recovery(Struct, frozen=True, kw_only=True):
     grace: float
     has_program: Callable[[str], Awaitable[bool]]
     notify: Callable[[Sequence[Record]], tuple[Record, ...]] = tuple
+    traced: bool = False
 
 
 async def recover(recovery: Recovery, policy: Policy) -> Memory:
@@ -86,6 +88,7 @@ async def recover(recovery: Recovery, policy: Policy) -> Memory:
                 turns=run.turns,
                 began=run.began,
                 heard_of=run.heard_of,
+                traced=recovery.traced,
             )
         )
     recovery.publish(

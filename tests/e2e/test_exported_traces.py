@@ -101,7 +101,7 @@ async def test_the_next_daemon_ends_the_trace_of_a_run_that_was_killed(
         await first.exit_code()
     place.add_issue("A", "")
     async with start(COLLECTOR=TOKEN) as second:
-        await second.line("run.interrupted", run=run)
+        await second.line("run.interrupted", run=run, trace_id=sent.trace_id)
         await second.line("run.finished", issue="A")
     roots = [span for span in receiver.spans if span.name == "run"]
     root = next(span for span in roots if span.trace_id == sent.trace_id)

@@ -8,7 +8,7 @@ debug, and its end is a line.
 
 from __future__ import annotations
 
-from sortie.facts import Fact, RunFinished, RunStarted, TurnBegan, TurnCompleted
+from sortie.facts import Fact, RunFinished, RunRecovered, RunStarted, TurnBegan, TurnCompleted
 from sortie.facts.fact import LogLine, RecurringFailures
 from sortie.model.traces import RUN, span_id_of, trace_id_of, turn_part
 from sortie.telemetry.log.structlog_alone import structlog
@@ -30,7 +30,7 @@ class LogSink:
 
     def __call__(self, fact: Fact) -> None:
         """Write what a fact has to say."""
-        if isinstance(fact, RunStarted):
+        if isinstance(fact, RunStarted | RunRecovered):
             self._runs[fact.run_id] = _LoggedRun(fact)
         elif isinstance(fact, TurnBegan) and (run := self._runs.get(fact.run_id)) is not None:
             run.begin_turn(fact.turn)
@@ -39,7 +39,7 @@ class LogSink:
                 self._write(line)
         if isinstance(fact, TurnCompleted) and (run := self._runs.get(fact.run_id)) is not None:
             run.end_turn()
-        elif isinstance(fact, RunFinished):
+        elif isinstance(fact, RunFinished | RunRecovered):
             self._runs.pop(fact.run_id, None)
 
     def _is_shown(self, fact: Fact) -> bool:
@@ -62,7 +62,7 @@ class LogSink:
 class _LoggedRun:
     """A run that lives: ``turn`` is the one under way, ``ids`` are those of its trace."""
 
-    def __init__(self, started: RunStarted) -> None:
+    def __init__(self, started: RunStarted | RunRecovered) -> None:
         self.issue = started.issue.identifier
         self.turn: int | None = None
         self.ids: dict[str, str] = {}
