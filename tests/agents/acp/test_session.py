@@ -57,6 +57,21 @@ async def test_one_process_serves_all_turns(stage: Stage) -> None:
     assert [messages(heard) for _, heard in (first, second)] == [["prompt 1"], ["prompt 2"]]
 
 
+async def test_each_prompt_says_under_what_its_spans_belong(stage: Stage) -> None:
+    """The process has its session's place in the trace, and each prompt that of its turn."""
+    turns = iter(["00-1", "00-2", None])
+    env = {**stage.params.env, "TRACEPARENT": "00-session"}
+    stage.params = replace(stage.params, env=env, traceparent=lambda: next(turns))
+
+    told = [messages(heard)[-1] for _, heard in await stage.turns(["acp: meta"] * 3)]
+
+    assert told == [
+        '{"traceparent": "00-1"} 00-session',
+        '{"traceparent": "00-2"} 00-session',
+        "null 00-session",
+    ]
+
+
 # Permissions
 
 

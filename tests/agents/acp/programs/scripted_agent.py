@@ -75,6 +75,7 @@ class Agent:
         self.asked = 0
         self.input = self.output = 0
         self.cost = 0.0
+        self.meta: object = None
         self.modes = (given.modes or MODES.get(given.like, "careful,bold")).split(",")
         self.mode = self.modes[0]
         self.hoard: list[bytes] = []
@@ -153,6 +154,7 @@ class Agent:
                     self.mode = value
                 return self.offers() if self.given.mode_option else {}
             case "session/prompt":
+                self.meta = params.get("_meta")
                 return self.prompt(params["prompt"][0]["text"])
             case other:
                 raise Refused(-32601, f"what is {other}?")
@@ -216,6 +218,10 @@ class Agent:
         return {"stopReason": stop, "usage": usage}
 
     # What its prompts make it do
+
+    def tell_meta(self, _rest: str) -> None:
+        """``meta``: say what came with the prompt, and what the environment has of it."""
+        self.say(f"{json.dumps(self.meta)} {os.environ.get('TRACEPARENT')}\n")
 
     def tool(self, rest: str) -> str | None:
         """``tool KIND PATH``: use a tool, which writes a file, if that is allowed."""
@@ -404,6 +410,7 @@ class Agent:
 
 Deed = Callable[[Agent, str], "str | None"]
 DEEDS: dict[str, Deed] = {
+    "meta": Agent.tell_meta,
     "tool": Agent.tool,
     "shell": Agent.shell,
     "files": Agent.files,
