@@ -7,21 +7,25 @@ so, and the adapter looks for the comment before it makes it.
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 import trio
 from msgspec import Struct
 
 from sortie.model import Issue, RunId, StoreError, TrackerError
 from sortie.orchestrator.comment_texts import comment_on_end
 from sortie.orchestrator.context import OrchestratorContext
+from sortie.resources.lease import LeaseLost
 from sortie.scheduler import decisions as do
 from sortie.scheduler import records as rec
+from sortie.store import RecordRefused
 from sortie.telemetry import facts
 from sortie.trackers.outages import OutagePauses
 
 COMMENT_PATIENCE = 6 * 3600.0
 """Seconds after which a comment that could not be made is given up."""
+
+
+FORGET_PAUSE = 5.0
+"""Seconds between two tries to record that a comment was made."""
 
 
 class Remark(Struct, frozen=True, kw_only=True):
@@ -69,10 +73,6 @@ async def comment(context: OrchestratorContext, issue: Issue, remark: Remark) ->
     A failure is published as a fact and has no other consequence.
     """
     error = await _made(context, issue, remark)
-    if remark.recorded:
-        forget = rec.ForgetComment(run_id=remark.run_id, lifecycle=remark.lifecycle)
-        with suppress(StoreError):  # then the next daemon finds that it was made
-            await context.store.commit([forget], context.wall())
     context.publish(
         facts.CommentCompleted(
             issue=issue,
@@ -81,6 +81,25 @@ async def comment(context: OrchestratorContext, issue: Issue, remark: Remark) ->
             error=error,
         )
     )
+    if remark.recorded:
+        await _forget(context, remark)
+
+
+async def _forget(context: OrchestratorContext, remark: Remark) -> None:
+    """Record that a comment is not to be made any more, as soon as records can be written.
+
+    Where that is not possible before this daemon ends, the next one finds the comment.
+    """
+    forget = rec.ForgetComment(run_id=remark.run_id, lifecycle=remark.lifecycle)
+    while True:
+        try:
+            await context.store.commit([forget], context.wall())
+        except (LeaseLost, RecordRefused):
+            return
+        except StoreError:
+            await trio.sleep(FORGET_PAUSE)
+        else:
+            return
 
 
 async def _made(context: OrchestratorContext, issue: Issue, remark: Remark) -> str | None:

@@ -8,7 +8,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from sortie.model import TrackerError, TrackerErrorKind
+from sortie.model import StoreError, TrackerError, TrackerErrorKind
 from sortie.orchestrator.comments import COMMENT_PATIENCE
 from sortie.orchestrator.loop import EFFECTS_GRACE
 from sortie.telemetry import facts
@@ -151,3 +151,27 @@ async def test_a_comment_that_a_killed_daemon_may_have_made_is_made_once(
     )
     assert world.tracker.remarks("a") == (due.body,)
     assert (await world.store.recover()).comments == ()
+
+
+async def test_a_comment_that_was_made_is_forgotten_once_records_can_be_written(
+    clock: MockClock,
+) -> None:
+    """Else each later daemon would look for it, and make it again where a person has removed it."""
+    world = World(issue(), tracker={**HANDOFF, "comments": {"on_completion": True}})
+    healthy = world.tracker.comment
+
+    async def made_as_the_disk_fills(*args: Any, **kwargs: Any) -> None:
+        await healthy(*args, **kwargs)
+        world.store.failing = StoreError("the disk is full")
+
+    setattr(world.tracker, "comment", made_as_the_disk_fills)  # noqa: B010
+    async with world.life():
+        await world.until(facts.CommentCompleted)
+        await trio.sleep(58)
+        world.store.failing = None
+        due = len((await world.store.recover()).comments)
+        await trio.sleep(60)
+        left = (await world.store.recover()).comments
+
+    assert due == 1
+    assert left == ()

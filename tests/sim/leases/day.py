@@ -94,7 +94,7 @@ def _judge_evening(world: LeaseWorld) -> None:
         if astray := {n: s for n, s in workflow.truth.states().items() if s != "Review"}:
             trace.wrong(f"not handed off in the evening: {astray}")
         disk = workflow.rows.disk
-        left = [*disk.under_way, *disk.retries, *disk.holds]
+        left = [*disk.under_way, *disk.retries, *disk.holds, *disk.comments]
         if left:
             trace.wrong(f"left in the evening in {workflow.name}: {left}")
         keys = workflow.truth.keys
