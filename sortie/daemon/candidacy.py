@@ -110,13 +110,15 @@ class Candidacy:
         is_steady = boot_time() - self._preferred_since >= lease_times.STEADY
         return preferred if is_steady else None
 
-    def may_acquire(self, standing: LeaseStanding) -> bool:
-        """Tell whether the lease counts as over, as it was seen until now."""
-        return lease_times.may_acquire(
+    def acquire_in(self, standing: LeaseStanding, wait: float) -> float:
+        """Return in how many seconds the lease may be asked for, as it was seen until now, where
+        others may have it for so many seconds."""
+        return lease_times.acquire_in(
             left=standing.left,
             unchanged=boot_time() - self._unchanged_since,
             lease=self.seconds,
             is_led=standing.daemon is not None,
+            wait=wait,
         )
 
     def acquired(self, lease: Lease, sent_at: float, former: LeaseStanding) -> None:

@@ -131,13 +131,14 @@ class LeaseKeeper(ServerThread):
             pass  # each round looks at everything
         if boot_time() >= self._renew_at:
             self._renew()
-        self._look(self._leases.standings(self._candidacies))
+        acquire_in = self._look(self._leases.standings(self._candidacies))
         if self._is_fleet_stale:
             self._see_fleet()
         until_renewal = max(self._renew_at - boot_time(), 0.0)
         self.error = None
         waits = any(candidacy.lease is None for candidacy in self._candidacies.values())
-        return min(until_renewal, lease_times.LOOK) if waits else until_renewal
+        pause = lease_times.pause_of_standby(acquire_in) if waits else math.inf
+        return min(until_renewal, pause)
 
     def _see_fleet(self) -> None:
         """Let all candidacies know which daemons there are; leases were renewed before."""
@@ -170,7 +171,7 @@ class LeaseKeeper(ServerThread):
         held = {
             candidacy.lease.token: candidacy
             for candidacy in self._candidacies.values()
-            if candidacy.lease is not None
+            if candidacy.lease is not None and not candidacy.is_lost  # others wait for its end
         }
         sent = boot_time()
         renewed = self._leases.renew({token: one.seconds for token, one in held.items()})
@@ -198,7 +199,9 @@ class LeaseKeeper(ServerThread):
             self._watchdog.extend(candidacy.workflow, deadline)
             return True
 
-    def _look(self, standings: Mapping[str, LeaseStanding]) -> None:
+    def _look(self, standings: Mapping[str, LeaseStanding]) -> float:
+        """Do what follows from how leases stand; return in how many seconds one may be acquired."""
+        soonest = math.inf
         for workflow, standing in standings.items():
             candidacy = self._candidacies.get(workflow)
             if candidacy is None:
@@ -218,11 +221,14 @@ class LeaseKeeper(ServerThread):
                 self._leases.give_back(standing.token, "released")
             elif not candidacy.is_lost:
                 candidacy.see(standing)
-                wait = lease_times.acquire_at(0.0, self.daemon, best)
+                wait = lease_times.preference(self.daemon, best)
                 if self.daemon not in standing.candidates:
                     wait = math.inf if self.draining or standing.candidates else UNFIT_PAUSE
-                if standing.left <= -wait and candidacy.may_acquire(standing):
+                if (acquire_in := candidacy.acquire_in(standing, wait)) <= 0:
                     self._acquire(candidacy, standing, wait)
+                else:
+                    soonest = min(soonest, acquire_in)
+        return soonest
 
     def _acquire(self, candidacy: Candidacy, standing: LeaseStanding, wait: float) -> None:
         sent, seconds = boot_time(), candidacy.seconds

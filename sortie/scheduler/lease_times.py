@@ -25,7 +25,10 @@ STEADY = 10.0
 fails as often as it starts gets nothing."""
 
 LOOK = 1.0
-"""Seconds between two looks of a standby at the leases."""
+"""Seconds between two looks of a standby at the leases, at most."""
+
+_SOONEST_LOOK = 0.01
+"""Seconds: sooner no standby looks again, however exactly it knows when a lease is over."""
 
 Ending = Literal["drained", "moved"]
 """Why a leader that could go on hands its workflow over."""
@@ -47,19 +50,25 @@ def kill_at(sent_at: float, lease: float) -> float:
     return sent_at + lease - min(KILL_MARGIN, lease / 6)
 
 
-def acquire_at(free_at: float, daemon: str, preferred: str | None) -> float:
-    """Return when a daemon may ask for a lease that it has first seen free at ``free_at``."""
-    return free_at if preferred in (None, daemon) else free_at + PREFERENCE
+def preference(daemon: str, preferred: str | None) -> float:
+    """Return for how many seconds a daemon leaves a free lease to another one."""
+    return 0.0 if preferred in (None, daemon) else PREFERENCE
 
 
-def may_acquire(*, left: float, unchanged: float, lease: float, is_led: bool) -> bool:
-    """Return whether a lease counts as over for a daemon that would acquire it.
+def acquire_in(*, left: float, unchanged: float, lease: float, is_led: bool, wait: float) -> float:
+    """Return in how many seconds a daemon may ask for a lease, at most 0 where it may now.
 
-    ``left`` are the seconds until it is over by the server's clock. That may jump, so where the
-    lease was not given back (``is_led``) it also has to have stood ``unchanged``, by the clock of
-    the daemon that looks, for the length of a lease.
+    ``left`` are the seconds until it is over by the server's clock, and ``wait`` is for how long
+    it is left to others then. That clock may jump, so where the lease was not given back
+    (``is_led``) it also has to have stood ``unchanged``, by the clock of the daemon that looks,
+    for the length of a lease.
     """
-    return left <= 0 and (not is_led or unchanged >= lease)
+    return max(left + wait, lease - unchanged if is_led else 0.0)
+
+
+def pause_of_standby(acquire_in: float) -> float:
+    """Return in how many seconds a standby looks again that may acquire a lease in so many."""
+    return min(LOOK, max(acquire_in, _SOONEST_LOOK))
 
 
 def must_hand_over(daemon: str, preferred: str | None, *, draining: bool) -> Ending | None:

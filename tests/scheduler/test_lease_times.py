@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from sortie.scheduler.lease_times import (
-    acquire_at,
+    acquire_in,
     cancel_at,
     kill_at,
-    may_acquire,
     must_hand_over,
+    pause_of_standby,
+    preference,
     renew_at,
 )
 
@@ -32,17 +35,30 @@ def test_the_steps_come_in_order(lease: float) -> None:
 
 def test_a_clock_of_the_server_that_jumps_ends_no_lease() -> None:
     """One that was renewed a moment ago, as seen from here, is not over; one given back is."""
-    assert not may_acquire(left=1.0, unchanged=60.0, lease=15.0, is_led=True)
-    assert not may_acquire(left=-3600.0, unchanged=4.0, lease=15.0, is_led=True)
-    assert may_acquire(left=0.0, unchanged=15.0, lease=15.0, is_led=True)
-    assert may_acquire(left=0.0, unchanged=0.0, lease=15.0, is_led=False)
+
+    def after(left: float, unchanged: float, *, is_led: bool, wait: float = 0.0) -> float:
+        return acquire_in(left=left, unchanged=unchanged, lease=15.0, is_led=is_led, wait=wait)
+
+    assert after(1.0, 60.0, is_led=True) == 1.0
+    assert after(-3600.0, 4.0, is_led=True) == 11.0
+    assert after(0.0, 15.0, is_led=True) == 0.0
+    assert after(0.0, 0.0, is_led=False) == 0.0
+    assert after(-0.5, 16.0, is_led=True, wait=1.0) == 0.5
 
 
 def test_a_free_lease_is_left_to_the_preferred_candidate_for_a_second() -> None:
     """The others wait; none waits where none is preferred."""
-    assert acquire_at(50.0, "a", "a") == 50.0
-    assert acquire_at(50.0, "a", "b") == 51.0
-    assert acquire_at(50.0, "a", None) == 50.0
+    assert preference("a", "a") == 0.0
+    assert preference("a", "b") == 1.0
+    assert preference("a", None) == 0.0
+
+
+def test_a_standby_looks_each_second_and_when_a_lease_is_over() -> None:
+    """It looks no later than it may acquire the lease, and not without a pause."""
+    assert pause_of_standby(math.inf) == 1.0
+    assert pause_of_standby(7.0) == 1.0
+    assert pause_of_standby(0.4) == 0.4
+    assert pause_of_standby(1e-9) == 0.01
 
 
 def test_a_leader_goes_on_unless_it_drains_or_another_is_preferred() -> None:

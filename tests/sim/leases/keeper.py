@@ -6,6 +6,7 @@ simulated network.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
@@ -101,12 +102,12 @@ class SimKeeper:
         await self._do_jobs()
         if self._boot() >= self._renew_at:
             await self._renew()
-        workflows = list(self.candidacies)
+        workflows, soonest = list(self.candidacies), math.inf
         for standing in await self._ask(partial(self._server.standings, workflows)):
-            await self._look(standing)
+            soonest = min(soonest, await self._look(standing))
         until_renewal = max(self._renew_at - self._boot(), 0.001)
         waits = any(candidacy.lease is None for candidacy in self.candidacies.values())
-        return min(until_renewal, lease_times.LOOK) if waits else until_renewal
+        return min(until_renewal, lease_times.pause_of_standby(soonest) if waits else math.inf)
 
     async def _do_jobs(self) -> None:
         while self._jobs:
@@ -114,7 +115,11 @@ class SimKeeper:
             self._jobs.pop(0)
 
     async def _renew(self) -> None:
-        held = {x.lease.token: x for x in self.candidacies.values() if x.lease is not None}
+        held = {
+            x.lease.token: x
+            for x in self.candidacies.values()
+            if x.lease is not None and not x.is_lost
+        }
         sent = self._boot()
         renewed, self.draining = await self._ask(
             partial(self._server.renew, self.daemon, list(held))
@@ -133,10 +138,11 @@ class SimKeeper:
         self._watchdog.extend(candidacy.workflow, deadline)
         return True
 
-    async def _look(self, standing: LeaseStanding) -> None:
+    async def _look(self, standing: LeaseStanding) -> float:
+        """Do what follows from how a lease stands; return in how many seconds it may be had."""
         candidacy = self.candidacies.get(standing.workflow)
         if candidacy is None:
-            return
+            return math.inf
         best = preferred(standing.candidates, standing.workflow)
         if candidacy.lease is not None:
             best = candidacy.steadily(best)
@@ -147,10 +153,13 @@ class SimKeeper:
             await self._ask(partial(self._server.give_back, standing.token, "released"))
         elif not candidacy.is_lost:
             candidacy.see(standing)
-            wait = lease_times.acquire_at(0.0, self.daemon, best)
-            is_over = candidacy.may_acquire(standing)
-            if standing.left <= -wait and is_over and self.daemon in standing.candidates:
-                await self._acquire(candidacy, standing, wait)
+            wait = lease_times.preference(self.daemon, best)
+            if self.daemon not in standing.candidates:
+                wait = math.inf
+            if (acquire_in := candidacy.acquire_in(standing, wait)) > 0:
+                return acquire_in
+            await self._acquire(candidacy, standing, wait)
+        return math.inf
 
     async def _acquire(self, candidacy: Candidacy, standing: LeaseStanding, wait: float) -> None:
         sent = self._boot()

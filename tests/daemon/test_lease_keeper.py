@@ -1,0 +1,69 @@
+"""What keeps leases on a real server, where a leader has given its lease up."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+import trio
+
+from sortie.daemon.candidacy import Candidacy
+from sortie.daemon.lease_keeper import LeaseKeeper
+from sortie.daemon.watchdog_client import LeaseWatchdog
+from sortie.resources import run_in_thread
+from sortie.store.postgres_address import PostgresAddress, parse_address
+from tests.store.postgres_server import PostgresServer, postgres_running
+
+SECONDS = 3.0
+"""How long a lease lasts here."""
+
+
+class _Unwatched(LeaseWatchdog):
+    """Kills nothing: the process is that of the tests."""
+
+    def _tell(self, line: str) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[PostgresServer]:
+    """A server for the tests of this module."""
+    with postgres_running() as running:
+        yield running
+
+
+@pytest.fixture
+async def keepers(server: PostgresServer) -> AsyncIterator[tuple[LeaseKeeper, LeaseKeeper]]:
+    """Those of two daemons."""
+    address = parse_address(server.url, server.schema(), server.schema()).of_shared_schema()
+    both = _keeper(address, "one"), _keeper(address, "two")
+    yield both
+    for each in both:
+        await run_in_thread(each.close)
+
+
+def _keeper(address: PostgresAddress, name: str) -> LeaseKeeper:
+    keeper = LeaseKeeper(address, name, f"{name}:1", "1", 1.0, _Unwatched())
+    keeper.start()
+    return keeper
+
+
+async def test_a_lease_that_was_given_up_is_renewed_no_more(
+    keepers: tuple[LeaseKeeper, LeaseKeeper],
+) -> None:
+    """Its leader may be hung while it ends its work: the others wait for one lease, not for it."""
+    leader, standby = Candidacy("w", SECONDS), Candidacy("w", SECONDS)
+    with trio.fail_after(60):
+        keepers[0].stand(leader)
+        await leader.leading.wait()
+        keepers[1].stand(standby)
+        first = leader.sent_at
+        while standby.leader is None or leader.sent_at == first:
+            await trio.sleep(0.05)
+
+        leader.lose("its lease could not be renewed in time")
+        await standby.leading.wait()
+
+    assert leader.lease is not None
+    assert standby.lease is not None
+    assert standby.lease.token > leader.lease.token
