@@ -1,8 +1,4 @@
-"""The store on a PostgreSQL server. Importing it needs psycopg, the extra ``sortie[postgres]``.
-
-What failed without an answer may have been written: before records are written again, those that
-are on record already are left out. A caller that does not repeat what failed loses nothing by that.
-"""
+"""The store on a PostgreSQL server. Importing it needs psycopg, the extra ``sortie[postgres]``."""
 
 from __future__ import annotations
 
@@ -16,7 +12,8 @@ from sortie.resources.lease import Lease
 from sortie.scheduler.records import Record
 from sortie.store.database import Database
 from sortie.store.database_store import DatabaseStore
-from sortie.store.database_thread import open_thread
+from sortie.store.database_thread import DatabaseThread, open_thread
+from sortie.store.doubted_commits import DoubtedCommits
 from sortie.store.postgres_address import PostgresAddress, parse_address
 from sortie.store.postgres_database import PostgresDatabase
 from sortie.store.postgres_schema import migrate, require_schema
@@ -77,11 +74,9 @@ async def open_postgres_store(
 class PostgresStore(DatabaseStore):
     """A Store that knows which records may have been written when a COMMIT had no answer."""
 
-    _doubt: int | None = None
-    _doubted: tuple[Record, ...] = ()
-    _made: tuple[
-        tuple[Record, ...], ...
-    ] = ()  # commits that were made, and failed for their caller
+    def __init__(self, thread: DatabaseThread) -> None:
+        super().__init__(thread)
+        self._doubted = DoubtedCommits()
 
     async def commit(self, records: Sequence[Record], at: float) -> None:
         """Write all records, or none; once handed over, also if the caller is cancelled."""
@@ -91,20 +86,14 @@ class PostgresStore(DatabaseStore):
     def _write(self, database: Database, records: tuple[Record, ...], at: float) -> None:
         """Write records in the database's thread, but for those that were written before."""
         assert isinstance(database, PostgresDatabase)
-        if self._doubt is not None:
-            if database.is_made(self._doubt):
-                self._made += (self._doubted,)
-            self._doubt, self._doubted = None, ()
-        repeated = [made for made in self._made if records[: len(made)] == made]
-        rest = records[max(map(len, repeated), default=0) :]
+        self._doubted.settle(database.is_made)
         try:
-            if rest:
+            if rest := self._doubted.unmade(records):
                 write(database, rest, at, self._inherited)
             else:
                 # What was made may be lost yet with its server, until a later commit has succeeded.
                 database.check(doubted=True)
         except Exception:
-            self._doubt = database.doubt
-            self._doubted = records if self._doubt is not None else ()
+            self._doubted.failed(records, database.doubt)
             raise
-        self._made = tuple(made for made in self._made if made not in repeated)
+        self._doubted.succeeded(records)

@@ -3,7 +3,7 @@
 Rule 1: each writing transaction requires the leader's token, and holds the lease's row until its
 end; an acquisition ends it.
 Rule 2: a commit whose answer was lost was made or not; the next one tells, as the product's mark of
-a transaction does.
+a transaction does. It has not been made once a later one has begun.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import sqlite3
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import count
 from random import Random
 from typing import TypeVar
 
@@ -24,6 +25,7 @@ from sortie.store import Recovered
 from sortie.store.database import Database
 from sortie.store.database_file import open_database
 from sortie.store.database_store import DatabaseStore
+from sortie.store.doubted_commits import DoubtedCommits
 from sortie.store.record_writer import write
 from sortie.store.sqlite_database import SqliteDatabase
 from tests.sim.disk import Disk
@@ -40,8 +42,8 @@ T = TypeVar("T")
 
 
 class Rows:
-    """The rows of a workflow. ``left`` is what the last of so many ``commits`` left; ``slow`` are
-    the seconds that a transaction takes at most."""
+    """The rows of a workflow after so many ``commits``; ``slow`` are the seconds that a transaction
+    takes at most."""
 
     def __init__(self, workflow: str, path: str, server: LeaseServer, trace: Trace) -> None:
         self.workflow = workflow
@@ -51,15 +53,18 @@ class Rows:
         open_database(path, 1.0).close()
         own = sqlite3.connect(path, isolation_level=None)
         self.disk = Disk(SqliteDatabase(own, path))
-        self.left = self.disk.recover()
         self.commits = 0
         self.slow = 0.0
 
     def changed(self) -> None:
-        """Take what is there now as what was left."""
+        """Count a commit."""
         self.commits += 1
         self.disk.changed()
-        self.left = self.disk.recover()
+
+    @property
+    def left(self) -> Recovered:
+        """What the last commit left."""
+        return self.disk.recover()
 
 
 class _FencedDatabase(SqliteDatabase):
@@ -164,7 +169,10 @@ class LeasedStore(DatabaseStore):
         super().__init__(_WiredThread(database, wire, plug, draw))
         self._rows = rows
         self.workflow, self.holder = rows.workflow, lease.holder
-        self._made: tuple[Record, ...] = ()
+        self._doubted = DoubtedCommits()
+        self._tries = count()
+        self._newest_try = -1
+        self._made = set[int]()
         self.committed: Callable[[Sequence[Record], float], object] = lambda _records, _at: None
         self.recovered: Callable[[], object] = lambda: None
         self.read_at = -1
@@ -185,19 +193,32 @@ class LeasedStore(DatabaseStore):
 
     async def commit(self, records: Sequence[Record], at: float) -> None:
         """Write all records or none, but for those that an earlier try has written."""
-        if records:
-            await self._change(partial(self._write, records=tuple(records), at=at))
-            self._made = ()
+        if not records:
+            return
+        mark, written = next(self._tries), tuple(records)
+        try:
+            await self._change(partial(self._write, mark=mark, records=written, at=at))
+        except StoreError as error:
+            has_begun = self._newest_try >= mark
+            if has_begun or not self._doubted.is_in_doubt:
+                no_answer = isinstance(error.__cause__, NoAnswerError)
+                self._doubted.failed(written, mark if no_answer else None)
+            else:
+                # The product asks first what became of the commit before: it sends no further one.
+                self._newest_try = mark
+            raise
+        self._doubted.succeeded(written)
 
-    def _write(self, database: Database, records: tuple[Record, ...], at: float) -> None:
-        known = len(self._made)
-        if records[:known] != self._made:
-            raise StoreError("what is to be written is not what may have been written before")
-        if rest := records[known:]:
+    def _write(self, database: Database, mark: int, records: tuple[Record, ...], at: float) -> None:
+        if mark <= self._newest_try:
+            raise StoreError("the session of that commit has ended")  # a later one has begun
+        self._newest_try = mark
+        self._doubted.settle(self._made.__contains__)
+        if rest := self._doubted.unmade(records):
             write(database, rest, at, self._inherited)
-            self._made = records
             self.own_commits += 1
             for record in rest:
                 self._rows.trace.tell("record", record)
             self._rows.changed()
             self.committed(rest, at)
+        self._made.add(mark)
