@@ -25,6 +25,7 @@ from tests.sim.leases.ports import LeasedTracker, OwnMachine
 from tests.sim.leases.surroundings import Surroundings
 from tests.sim.leases.workflow import WITNESSES, LeaderAccount, LeaderWitnesses, Workflow
 from tests.sim.system.agent import Moods, SimAgent
+from tests.sim.system.machine import Process
 from tests.sim.system.tracker import Tracked
 from tests.sim.system.transport import SimTransport
 from tests.sim.system.watching import WatchedScheduler
@@ -126,6 +127,7 @@ class Life:
             epoch=self._wall() - now,
         )
         scheduler.watch(policy, self._account, around.fleet, around.trace)
+        scheduler.is_left_to_others = self._is_taken_over
         tracked = Tracked(workflow.truth, around.draw, around.trace, line=around.line)
         tracked.moved = self._witnesses.transition_made
         tracked.heard = self._witnesses.transition_heard
@@ -176,6 +178,11 @@ class Life:
             worked = [claim.issue.identifier for claim in scheduler.snapshot(now).worked]
             self._around.judge.hands_over(self._lease, handing_over, worked)
         return scheduler.handle(event, now)
+
+    def _is_taken_over(self, process: Process) -> bool:
+        """Tell whether a newer leader ends a process, as it has taken the host over."""
+        hosts = self._around.hosts.values()
+        return any(h.knows_newer(self._lease) and process in h.machine.alive for h in hosts)
 
     def _transport_of(self, host: str) -> SimTransport:
         return self._own if host == LOCAL else self._hosts[host]

@@ -11,6 +11,9 @@ import trio
 from tests.sim.leases.clocks import Clock
 from tests.sim.leases.freezing import FreezablePlug
 
+LOOK = 0.25
+"""Seconds between two looks of the watchdog at its clock, at most."""
+
 
 class SimWatchdog:
     """A process of its own: a stopped daemon does not stop it, a sleeping machine does.
@@ -47,7 +50,8 @@ class SimWatchdog:
                 await self._told.wait()
             if self._machine.is_frozen:
                 await self._machine.awake()
-                await trio.sleep(self._draw.uniform(0, 0.1))
+            if due < math.inf and not self._told.is_set():
+                await trio.sleep(self._draw.uniform(0, LOOK))
             if min(self._deadlines.values(), default=math.inf) <= self._clock.boot() + 1e-6:
                 self._kill()
                 return

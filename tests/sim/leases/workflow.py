@@ -5,8 +5,9 @@ An account is kept by each leader for itself; what is committed of it is common.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextvars import ContextVar
+from copy import copy
 from random import Random
 
 import trio
@@ -66,26 +67,40 @@ class Workflow:
 
 
 class Fleet(Machine):
-    """All machines, as the witnesses look at them; what a sleeping machine holds does nothing."""
+    """All machines, as the witnesses look at them; ``of_daemons`` are those that are no hosts.
+
+    What a sleeping machine holds does nothing. Neither does what SIGKILL has met: where it lingers,
+    it matters only to those who use its directory, on a host or on the same machine.
+    """
 
     def __init__(self, nursery: trio.Nursery, shell: Shell, trace: Trace) -> None:
         self.machines: list[Machine] = []
+        self.of_daemons: set[Machine] = set()
         self.asleep: set[Machine] = set()
+        self.own: Machine | None = None
         super().__init__(nursery, shell, trace)
+
+    def seen_from(self, machine: Machine) -> Fleet:
+        """Return the same fleet as a daemon on a machine has to see it."""
+        fleet = copy(self)
+        fleet.own = machine
+        return fleet
 
     @property
     def alive(self) -> list[Process]:
-        """What lives on machines that are awake."""
-        return list(self._awake())
+        """What may do something, on machines that are awake."""
+        return [process for machine in self.machines for process in self.active(machine)]
 
     @alive.setter
     def alive(self, _processes: list[Process]) -> None:
         pass
 
-    def _awake(self) -> Iterator[Process]:
-        for machine in self.machines:
-            if machine not in self.asleep:
-                yield from machine.alive
+    def active(self, machine: Machine) -> list[Process]:
+        """Return what may do something on a machine."""
+        if machine in self.asleep:
+            return []
+        lingers = machine not in self.of_daemons or machine is self.own
+        return [process for process in machine.alive if lingers or not process.is_killed]
 
 
 class LeaderAccount(Account):
@@ -143,9 +158,9 @@ class LeaderWitnesses(Witnesses):
     def assert_swept(self) -> None:
         """See that nothing is left of earlier leaders where a new one begins its work."""
         for machine in self._fleet.machines:
-            if machine in self._fleet.asleep or self._unreachable(machine):
+            if self._unreachable(machine):
                 continue
-            for process in machine.alive:
+            for process in self._fleet.active(machine):
                 if process.cookie and self._workflow.owns(process.issue_id):
                     self._trace.wrong(f"{process} outlives the recovery")
 

@@ -17,7 +17,7 @@ from tests.sim.leases.hosts import Host
 from tests.sim.leases.judge import Judge
 from tests.sim.leases.lease_server import LeaseServer
 from tests.sim.leases.surroundings import Surroundings
-from tests.sim.leases.watchdog import SimWatchdog
+from tests.sim.leases.watchdog import LOOK, SimWatchdog
 from tests.sim.leases.wire import Weather, Wire
 from tests.sim.leases.workflow import WITNESSES, Fleet, Workflow, drawn_hosts
 from tests.sim.system.machine import Machine, Process, Program, Temper
@@ -45,6 +45,7 @@ class Station:
         self.clock = Clock(world.draw)
         self.sleep = FreezablePlug()
         self.machine = world.new_machine()
+        world.fleet.of_daemons.add(self.machine)
         self.database = Wire(world.nursery, world.draw, world.server.weather)
         self.line = Line()
         self.host_wires = {name: Wire(world.nursery, world.draw, Weather()) for name in world.hosts}
@@ -70,7 +71,7 @@ class Station:
             draw=world.draw,
             trace=world.trace,
             judge=world.judge,
-            fleet=world.fleet,
+            fleet=world.fleet.seen_from(self.machine),
             machine=self.machine,
             clock=self.clock,
             plug=plug,
@@ -120,7 +121,7 @@ class Station:
                 daemon.around.plug.thaw()
 
     async def sleep_for(self, seconds: float) -> None:
-        """Have the whole machine sleep. What it held does nothing before the watchdog had its
+        """Have the whole machine sleep. What it held counts again once the watchdog has had its
         turn after the wake-up: no lease could prevent what happens in that moment."""
         if self.sleep.is_frozen:
             return
@@ -129,7 +130,7 @@ class Station:
         try:
             await self.stop_for(seconds)
             self.sleep.thaw()
-            await trio.sleep(0.2)
+            await trio.sleep(LOOK + 0.05)
         finally:
             self.sleep.thaw()
             self._world.fleet.asleep.discard(self.machine)

@@ -48,6 +48,7 @@ class Process:
         self.scope = trio.CancelScope()
         self._fate = Exit(signal=9)
         self._ending = False
+        self.is_killed = False
 
     @property
     def cookie(self) -> str:
@@ -73,8 +74,8 @@ class Process:
         self.die_in(self.temper.dies_after, 15)
 
     def kill(self) -> None:
-        """Send SIGKILL."""
-        self._ending = True
+        """Send SIGKILL: it runs nothing any more, though it may linger."""
+        self._ending = self.is_killed = True
         self.die_in(self.temper.lingers, 9)
 
     def die_in(self, seconds: float, signal: int) -> None:
