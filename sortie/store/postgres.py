@@ -16,6 +16,7 @@ from sortie.store.database_thread import DatabaseThread, open_thread
 from sortie.store.doubted_commits import DoubtedCommits
 from sortie.store.postgres_address import PostgresAddress, parse_address
 from sortie.store.postgres_database import PostgresDatabase
+from sortie.store.postgres_leases import forget_leaderships
 from sortie.store.postgres_schema import migrate, require_schema
 from sortie.store.record_writer import write
 
@@ -68,20 +69,28 @@ async def open_postgres_store(
 ) -> AsyncIterator[PostgresStore]:
     """Open the store of an address. Raises StoreError as ``open_postgres`` does."""
     async with open_thread(partial(open_postgres, address, lease)) as thread:
-        yield PostgresStore(thread)
+        yield PostgresStore(thread, lease)
 
 
 class PostgresStore(DatabaseStore):
     """A Store that knows which records may have been written when a COMMIT had no answer."""
 
-    def __init__(self, thread: DatabaseThread) -> None:
+    def __init__(self, thread: DatabaseThread, lease: Lease | None = None) -> None:
         super().__init__(thread)
+        self._has_lease = lease is not None
         self._doubted = DoubtedCommits()
 
     async def commit(self, records: Sequence[Record], at: float) -> None:
         """Write all records, or none; once handed over, also if the caller is cancelled."""
         if records:
             await self._change(partial(self._write, records=tuple(records), at=at))
+
+    async def forget_runs(self, before: float, limit: int) -> int:
+        """Delete old runs as a Store does, and once none is left old leaderships, too."""
+        forgotten = await super().forget_runs(before, limit)
+        if self._has_lease and not forgotten:
+            await self._change(partial(_forget_leaderships, before=before))
+        return forgotten
 
     def _write(self, database: Database, records: tuple[Record, ...], at: float) -> None:
         """Write records in the database's thread, but for those that were written before."""
@@ -97,3 +106,9 @@ class PostgresStore(DatabaseStore):
             self._doubted.failed(records, database.doubt)
             raise
         self._doubted.succeeded(records)
+
+
+def _forget_leaderships(database: Database, before: float) -> None:
+    assert isinstance(database, PostgresDatabase)
+    with database.transaction():
+        forget_leaderships(database.connection, before)

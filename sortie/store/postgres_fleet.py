@@ -38,8 +38,10 @@ CROSS JOIN LATERAL (SELECT {_LEADERSHIP} FROM leaderships WHERE workflow = name_
 """
 
 _ENDINGS = """
-SELECT workflow, ended_by, count(*) AS times FROM leaderships
-WHERE workflow = ANY(%(workflows)s::text[]) AND ended_by IS NOT NULL GROUP BY workflow, ended_by
+SELECT workflow, ended_by, sum(times)::bigint AS times FROM (
+  SELECT workflow, ended_by, 1 AS times FROM leaderships WHERE ended_by IS NOT NULL
+  UNION ALL SELECT workflow, ended_by, times FROM forgotten_leaderships
+) AS ended WHERE workflow = ANY(%(workflows)s::text[]) GROUP BY workflow, ended_by
 """
 
 _PAGE = f"""

@@ -61,6 +61,16 @@ WHERE token = %(token)s RETURNING token
 """
 
 
+_FORGOTTEN = """
+WITH gone AS (
+  DELETE FROM {schema}.leaderships
+  WHERE workflow = %(workflow)s AND until < to_timestamp(%(before)s::float8) RETURNING ended_by
+)
+INSERT INTO {schema}.forgotten_leaderships AS known (workflow, ended_by, times)
+SELECT %(workflow)s, ended_by, count(*) FROM gone GROUP BY ended_by
+ON CONFLICT (workflow, ended_by) DO UPDATE SET times = known.times + excluded.times
+"""
+
 _DATABASE = """
 SELECT system_identifier || '/' || (
   SELECT oid FROM pg_database WHERE datname = current_database()
@@ -215,3 +225,12 @@ class PostgresLeases:
         self._connection.execute(
             f"DELETE FROM daemons WHERE expires < now() - interval '{_KEPT_DAYS} days'"
         )
+
+
+def forget_leaderships(connection: PostgresConnection, before: float) -> None:
+    """Delete leaderships of the workflow of a connection's address that ended before a Unix time;
+    how they ended stays counted. For a leader, within a transaction."""
+    address = connection.address
+    schema = '"' + address.shared_schema.replace('"', '""') + '"'
+    statement = _FORGOTTEN.format(schema=schema.replace("%", "%%"))
+    connection.execute(statement, workflow=address.schema, before=before)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 
@@ -12,7 +13,7 @@ from sortie.config.store import StoreSettings
 from sortie.daemon.doctor.store import leases_result
 from sortie.model.checks import CheckResult
 from sortie.resources.lease import Lease, LeaseLost, boot_time
-from sortie.store.postgres import open_postgres
+from sortie.store.postgres import open_postgres, open_postgres_store
 from sortie.store.postgres_address import PostgresAddress, parse_address
 from sortie.store.postgres_connection import PostgresConnection
 from sortie.store.postgres_fleet import FleetWatch, read_leaderships
@@ -105,6 +106,36 @@ def test_all_see_who_leads_and_who_led(
     assert after.endings == {workflow: {"expired": 1, "drained": 1}, "other": {}}
     assert [one.token for one in read_leaderships(address, 2, None)] == [third, second]
     assert [one.token for one in read_leaderships(address, 9, second)] == [first]
+
+
+async def test_old_leaderships_are_forgotten_and_go_on_counting(
+    shared: PostgresConnection, address: PostgresAddress, join: Join
+) -> None:
+    """Those of this workflow that ended before the time from which history is kept."""
+    one, other = join("one"), "other"
+    one.join("1.2", 2.0, [address.schema, other])
+    ended = [acquire(one, address.schema, 0.0) for _ in range(3)]
+    token = acquire(one, address.schema, 600.0)
+    foreign = [acquire(one, other, 0.0), acquire(one, other, 600.0)]
+    shared.execute(
+        "UPDATE leaderships SET until = now() - interval '9 days' WHERE token = ANY(%(old)s)",
+        old=[ended[0], ended[1], foreign[0]],
+    )
+    watch = FleetWatch(shared)
+    before = watch.see([address.schema], 7.0)
+    lease = Lease(address.schema, token, "one:1", boot_time() + 600)
+
+    async with open_postgres_store(address, lease) as store:
+        for days in (8, 8):
+            assert await store.forget_runs(time.time() - days * 86_400, 10) == 0
+        first = FleetWatch(shared).see([address.schema], 8.0)
+        assert await store.forget_runs(time.time() + 3600, 10) == 0
+    second = FleetWatch(shared).see([address.schema], 9.0)
+
+    assert [one.token for one in first.last[address.schema]] == [token, ended[2]]
+    assert [one.token for one in second.last[address.schema]] == [token]
+    assert before.endings == first.endings == second.endings == {address.schema: {"expired": 3}}
+    assert len(FleetWatch(shared).see([other], 9.0).last[other]) == 2
 
 
 def test_nothing_is_led_before_the_first_daemon(address: PostgresAddress) -> None:
