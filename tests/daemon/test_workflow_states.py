@@ -12,12 +12,17 @@ from sortie.daemon.candidacy import Candidacy
 from sortie.daemon.options import RunOptions
 from sortie.daemon.several.shared_slots import SharedSlots
 from sortie.daemon.several.workflow_states import WorkflowStates
+from sortie.store.leases import LeaseStanding
 
 
 def stood(leader: str | None, error: str | None = None) -> Candidacy:
     """Return how a process stands for a workflow that it does not lead."""
     candidacy = Candidacy("w", 15.0)
-    candidacy.leader, candidacy.error = leader, error
+    daemon = None if leader is None else "one"
+    candidacy.see(
+        LeaseStanding(workflow="w", token=7, daemon=daemon, name=leader, left=9.0, candidates={})
+    )
+    candidacy.error = error
     return candidacy
 
 
@@ -87,7 +92,10 @@ async def test_a_workflow_is_shown_with_its_leader() -> None:
     """One that another daemon leads, and why it cannot be asked."""
     found = states("far", "cut", "broken").state().workflows
 
-    assert [(each.name, each.status, each.leader, each.ready) for each in found] == [
+    led = [None if each.lease is None else each.lease.leader for each in found]
+    assert [
+        (each.name, each.status, by, each.ready) for each, by in zip(found, led, strict=True)
+    ] == [
         ("far", "standby", "vm:1", True),
         ("cut", "standby", "vm:1", False),
         ("broken", "broken", None, False),

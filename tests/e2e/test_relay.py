@@ -111,11 +111,11 @@ async def test_processes_of_several_workflows_answer_for_each(
             side = "east" if other is west else "west"
             file = str(sides.of[side, "docs"].workflow)
             drained = await place.sortie("drain", file, "--wait", "60", SORTIE_STORE_URL=url)
-            await _until_docs(other, status="running", leader=None)
+            await _until_docs(other, status="running")
             await leader.ready(saying="standby")
             after = (await leader.get("/api/v1/state")).json()
 
-    assert shown["leader"].endswith(f":{leader.process.pid}")
+    assert shown["lease"]["leader"].endswith(f":{leader.process.pid}")
     assert 'href="/workflows/docs/issues/docs-0"' in page.text
     assert 'href="/workflows/docs/issues/docs-0"' in board.text
     assert (stopped.code, stopped.err) == (0, "")

@@ -17,6 +17,7 @@ from sortie.web.app import Served, create_app
 from sortie.web.base_path import based
 from sortie.web.dashboard.routes import Dashboard
 from sortie.web.health import Health
+from sortie.web.leases import LeaseView
 from sortie.web.sessions import BrowserSessions
 from sortie.web.several.application import ServedProcess, create_root_app, root_operations
 from sortie.web.several.dispatcher import WorkflowDispatcher, base_of_workflow
@@ -79,7 +80,8 @@ class Process:
             slots=None,
         )
         far = replace(broken, name="far", url="/workflows/far/", status="standby", errors=())
-        far = replace(far, leader="vm:1", counts=working[0].counts)
+        lease = LeaseView(workflow="far", is_here=False, token=7, leader="vm:1", since=NOON)
+        far = replace(far, lease=lease, counts=working[0].counts)
         every = (*working, broken, far)
         return SeveralStateView(
             generated_at=NOON, slots=5, used=2, workflows=every, daemons=(HERE, GONE)

@@ -160,7 +160,7 @@ def _of_leader(supervisor: WorkflowSupervisor, relayed: RelayedState | None) -> 
     candidacy = supervisor.candidacy
     if supervisor.status != "standby" or candidacy is None:
         return {}
-    found: dict[str, Any] = {"leader": candidacy.leader, "ready": candidacy.error is None}
+    found: dict[str, Any] = {"ready": candidacy.error is None}
     if candidacy.error is not None:
         found["reasons"] = (candidacy.error,)
     if relayed is not None and relayed.view is not None:

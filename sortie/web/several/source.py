@@ -25,8 +25,8 @@ class WorkflowStateView:
     ``errors`` say why it is broken, or what is wrong with its file while older settings are in
     force, and ``reasons`` why it is not ready. ``counts`` and ``slots`` are null while it does not
     work. ``guaranteed`` and ``weight`` are its share of the common slots. ``lease`` says which
-    daemon leads it, null where its database is a file. ``leader`` is the daemon that leads a
-    workflow for which this process stands by; counts and slots are that one's.
+    daemon leads it, null where its database is a file. Of a workflow for which this process stands
+    by, counts and slots are those of its leader.
     """
 
     name: str
@@ -41,7 +41,6 @@ class WorkflowStateView:
     guaranteed: int = 0
     weight: int = 1
     lease: LeaseView | None = None
-    leader: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
