@@ -115,11 +115,8 @@ class SimKeeper:
             self._jobs.pop(0)
 
     async def _renew(self) -> None:
-        held = {
-            x.lease.token: x
-            for x in self.candidacies.values()
-            if x.lease is not None and not x.is_lost
-        }
+        known = self.candidacies.values()
+        held = {x.lease.token: x for x in known if x.lease is not None and x.is_held}
         sent = self._boot()
         renewed, self.draining = await self._ask(
             partial(self._server.renew, self.daemon, list(held))
