@@ -157,7 +157,8 @@ def _running(view: RunningView, now: datetime) -> Row:
 
     image = image_text(view.image, view.image_digest)
     inside = f"image {image}" if image else ""
-    return Row(cells, _joined(said, answers, failure, place, inside, _rule(view.rule)))
+    note = f"notes: {view.note}" if view.note else ""
+    return Row(cells, _joined(note, said, answers, failure, place, inside, _rule(view.rule)))
 
 
 def _waiting(view: WaitingView, now: datetime) -> Row:

@@ -31,6 +31,7 @@ from sortie.config.rules import DEFAULT_RULE
 from sortie.config.schemas import BlockSchema, Schemas
 from sortie.config.settings import AgentSettings, DaysKept, Isolation, Settings, WorkspaceSettings
 from sortie.config.token_rates import TokenRate
+from sortie.config.tools import Tools
 from sortie.config.traces import traces_findings
 from sortie.config.values import HostPathText, PathText, choice, whole
 from sortie.documents import Node
@@ -70,6 +71,7 @@ class _TopLevel(Block):
     """The settings that stand in no block."""
 
     db_path: PathText | None = None
+    tools: Tools = ()
     isolation: Annotated[
         Isolation | None, choice(*(isolation.value for isolation in Isolation))
     ] = None
@@ -179,6 +181,7 @@ def _decoded(report: Report, schemas: Schemas, context: DecodeContext) -> Settin
         isolation=top_level.isolation or Isolation.AUTO,
         blocks=blocks,
         token_rates=rates,
+        tools=top_level.tools,
         notifications=targets,
         tracker_block=tracker.block_name,
         remote_root=parts["worker"].remote_root or remote_root,

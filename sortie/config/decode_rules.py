@@ -34,6 +34,7 @@ SECTIONS_OF_RULES = (
     "repository",
     "sandbox",
     "self_review",
+    "tools",
     "tracker",
     "verify",
 )

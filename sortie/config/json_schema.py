@@ -16,6 +16,7 @@ from sortie.config.rules import WrittenRule
 from sortie.config.schemas import Schemas
 from sortie.config.settings import Isolation
 from sortie.config.token_rates import TokenRate
+from sortie.config.tools import TOOLS_SHAPE
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _MILLISECONDS = "_ms"
@@ -47,6 +48,7 @@ def json_schema(schemas: Schemas) -> dict[str, Any]:
         "additionalProperties": refs[TokenRate, _MODE],
     }
     properties["db_path"] = {"type": "string", "description": "The database of the daemon."}
+    properties["tools"] = TOOLS_SHAPE | {"description": "The tools of Sortie's that agents have."}
     properties[RULES_KEY] = {
         "type": "array",
         "description": "Settings for the issues that match, laid over the top level's.",
@@ -99,6 +101,9 @@ def _let_rules_set(
     rule = definitions[properties[RULES_KEY]["items"]["$ref"].rpartition("/")[2]]
     agents = {schema.block_name for schema in schemas.agents.values()}
     for name in (*SECTIONS_OF_RULES, *agents):
+        if "$ref" not in properties[name]:
+            rule["properties"][name] = properties[name]
+            continue
         whole = definitions[properties[name]["$ref"].rpartition("/")[2]]
         allowed = KEYS_OF_RULES.get(name, whole["properties"])
         keys = {key: shape for key, shape in whole["properties"].items() if key in allowed}

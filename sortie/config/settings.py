@@ -29,6 +29,7 @@ from sortie.config.self_review import SelfReviewSettings
 from sortie.config.share import ShareSettings
 from sortie.config.store import StoreSettings
 from sortie.config.token_rates import TokenRate
+from sortie.config.tools import Tools
 from sortie.config.traces import TracesSettings
 from sortie.config.trust import TrustSettings
 from sortie.config.values import (
@@ -231,6 +232,7 @@ class Settings(Block):
     traces: TracesSettings | None = None
     budget: BudgetSettings = BudgetSettings()
     token_rates: Rates = Frozen()
+    tools: Tools = ()
     notifications: tuple[NotificationTarget, ...] = ()
     store: StoreSettings = StoreSettings()
     db_path: PathText

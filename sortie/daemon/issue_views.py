@@ -55,6 +55,7 @@ def running_view(
         started_at=details.started_at if details else began,
         last_event_at=details.last_event_at if details else began,
         last_message=details.last_message if details else None,
+        note=details.note if details else None,
         tool=details.tool if details else None,
         model=activity.model,
         files_modified=activity.files_modified,

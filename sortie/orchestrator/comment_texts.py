@@ -47,6 +47,11 @@ def comment_on_end(report: RunReport, workspace: KnownWorkspace | None = None) -
     return "\n\n".join(parts)
 
 
+def comment_of_agent(text: str) -> str:
+    """Say what an agent wants people to know."""
+    return f"The agent that works on this issue says:\n\n{_quoted(text)}"
+
+
 def _headline(report: RunReport) -> str:
     turns = f"{report.turns} turn{'' if report.turns == 1 else 's'}"
     spent = "".join(f", {told}" for told in told_amounts(report.spent))

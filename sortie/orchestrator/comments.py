@@ -11,7 +11,7 @@ import trio
 from msgspec import Struct
 
 from sortie.model import Issue, RunId, StoreError, TrackerError
-from sortie.orchestrator.comment_texts import comment_on_end
+from sortie.orchestrator.comment_texts import comment_of_agent, comment_on_end
 from sortie.orchestrator.context import OrchestratorContext
 from sortie.resources.lease import LeaseLost
 from sortie.scheduler import decisions as do
@@ -46,8 +46,19 @@ class Remark(Struct, frozen=True, kw_only=True):
         return f"{self.run_id}:{self.lifecycle}"
 
 
-def record_of(decision: do.PostComment) -> rec.RecordComment:
+AGENT_LIFECYCLE = "agent"
+"""The lifecycle of the comments that agents make; on record their number in the run follows."""
+
+
+def record_of(decision: do.PostComment | do.PostAgentComment) -> rec.RecordComment:
     """Return what is on disk before a comment is made."""
+    if isinstance(decision, do.PostAgentComment):
+        return rec.RecordComment(
+            run_id=decision.run_id,
+            issue=decision.issue,
+            lifecycle=f"{AGENT_LIFECYCLE}:{decision.number}",
+            body=comment_of_agent(decision.text),
+        )
     return rec.RecordComment(
         run_id=decision.run_id,
         issue=decision.issue,
@@ -76,7 +87,7 @@ async def comment(context: OrchestratorContext, issue: Issue, remark: Remark) ->
     context.publish(
         facts.CommentCompleted(
             issue=issue,
-            lifecycle=remark.lifecycle,
+            lifecycle=remark.lifecycle.partition(":")[0],
             result="success" if error is None else "error",
             error=error,
         )

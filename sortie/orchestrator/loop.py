@@ -73,7 +73,9 @@ class Orchestrator:
         self._due_at = trio.current_time()
         self._journal = Journal(context.store, context.wall, context.publish, self._wake)
         policy = scheduler.snapshot(trio.current_time()).policy
-        self._performer = Performer(context, settings, policy, self.tell, self.commit)
+        self._performer = Performer(
+            context, settings, policy, self.tell, self.commit, scheduler.budget_of
+        )
         self._known = KnownIssues(self._performer.workers.run_of, scheduler.rule_of)
         self.idle = trio.Event()
         self._crashing = crashing

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import assert_never
 
 import trio
@@ -17,7 +17,9 @@ from sortie.orchestrator.workers import WorkerPool
 from sortie.scheduler import Decision, Event, Policy, Record
 from sortie.scheduler import decisions as do
 from sortie.scheduler import records as rec
+from sortie.scheduler.budgets import BudgetStanding
 from sortie.scheduler.decisions import AnswerCommand
+from sortie.store import HistoryRow
 from sortie.worker import RunReporter
 
 
@@ -38,10 +40,12 @@ class Performer:
         policy: Policy,
         tell: Callable[[Event], None],
         commit: Callable[[Event], Awaitable[None]],
+        budget: Callable[[Issue], BudgetStanding],
     ) -> None:
         self._context = context
         self._tell = tell
         self._commit = commit
+        self._budget = budget
         self.settings = settings
         self.policy = policy
         self.workers = WorkerPool(context)
@@ -88,7 +92,7 @@ class Performer:
                 start_soon(effects.hand_off, context, decision, self._tell)
             case do.CleanWorkspace():
                 start_soon(effects.clean, context, decision, self._tell)
-            case do.PostComment():
+            case do.PostComment() | do.PostAgentComment():
                 self.comment(comments.record_of(decision), nurseries, again=False)
             case do.LookAtPullRequests():
                 start_soon(pull_requests.look, context, decision, self._tell)
@@ -124,8 +128,13 @@ class Performer:
             commit=self._commit,
             publish=self._context.publish,
             is_active=lambda issue: self._is_worked_on(issue, start),
+            budget=self._budget,
+            history=self._history,
         )
         self.workers.start(start, settings, reports, nurseries.workers)
+
+    async def _history(self, issue: Issue, limit: int) -> Sequence[HistoryRow]:
+        return await self._context.store.history(issue=issue.identifier, limit=limit)
 
     def _is_worked_on(self, issue: Issue, start: do.StartWorker) -> bool:
         """Tell whether a run goes on, by where its issue stands now."""

@@ -77,6 +77,10 @@ class Allowance(Struct, frozen=True, kw_only=True):
             if used.used >= WARNING_SHARE * used.limit and used.key not in passed:
                 yield used
 
+    def limits(self, keys: Mapping[str, str]) -> dict[str, float]:
+        """Return the limits that are set, by what they limit."""
+        return {what: limit for what in keys if (limit := getattr(self, what)) > 0}
+
     def _used(self, spent: Spending, keys: Mapping[str, str]) -> Iterator[Used]:
         for what, key in keys.items():
             limit, used = getattr(self, what), getattr(spent, what)
@@ -85,6 +89,17 @@ class Allowance(Struct, frozen=True, kw_only=True):
 
 
 NO_LIMITS = Allowance()
+
+
+class BudgetStanding(Struct, frozen=True, kw_only=True):
+    """What an issue and the day have used and may use, by what is limited; ``sessions`` are the
+    runs of the issue in which a turn began."""
+
+    of_issue: Spending
+    issue_limits: Mapping[str, float]
+    of_day: Spending
+    day_limits: Mapping[str, float]
+    sessions: int
 
 
 RECORD_INTERVAL = 5.0

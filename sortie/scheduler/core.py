@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from sortie import facts
 from sortie.model import Issue, IssueId, KnownWorkspace
 from sortie.scheduler import events as ev
-from sortie.scheduler.budgets import Ledger
+from sortie.scheduler.budgets import BudgetStanding, Ledger
 from sortie.scheduler.candidates import GateVerdict
 from sortie.scheduler.checkpoint import Checkpoint, checkpoint_of, state_of
 from sortie.scheduler.claims import Cleaning, Departure, HandingOff, Running, Waiting
@@ -175,6 +175,10 @@ class Scheduler:
     def slot_use(self, now: float) -> SlotUse:
         """Return what is used of the slots that several schedulers share, and what is wanted."""
         return slot_use(self._state, now)
+
+    def budget_of(self, issue: Issue) -> BudgetStanding:
+        """Return what an issue and the day have used and may use."""
+        return self._state.budget_of(issue)
 
     def explain(self, issue: Issue, now: float) -> tuple[GateVerdict, ...]:
         """Return every gate's verdict on an issue."""

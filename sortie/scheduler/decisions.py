@@ -98,6 +98,16 @@ class PostComment(Struct, frozen=True):
     workspace: KnownWorkspace | None = None
 
 
+class PostAgentComment(Struct, frozen=True):
+    """Comment on an issue what its agent wants people to know, the ``number``-th time in its run;
+    it has no answer."""
+
+    run_id: RunId
+    issue: Issue
+    number: int
+    text: str
+
+
 class LookAtPullRequests(Struct, frozen=True):
     """Look at watched pull requests of one repository, that of ``rule``; answer with one
     PullRequestsSeen of the same token."""
@@ -170,6 +180,7 @@ Effect = (
     | HandOff
     | CleanWorkspace
     | PostComment
+    | PostAgentComment
     | LookAtPullRequests
     | RunErrand
     | MergePullRequest

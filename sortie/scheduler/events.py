@@ -126,6 +126,14 @@ class ContainerMade(Struct, frozen=True):
     digest: str
 
 
+class AgentCommented(Struct, frozen=True):
+    """A run's agent wants a comment on its issue, its ``number``-th in the run."""
+
+    run_id: RunId
+    number: int
+    text: str
+
+
 class SpendingReported(Struct, frozen=True):
     """A run's agent has used ``spent`` since the run began."""
 
@@ -259,6 +267,7 @@ Event = (
     | ContainerMade
     | SpendingReported
     | AgentActed
+    | AgentCommented
     | DeliveryStepTaken
     | WorkspacesMeasured
     | UsageLimitMet

@@ -12,6 +12,7 @@ from sortie.model.numbers import bytes_text
 from sortie.scheduler import events as ev
 from sortie.scheduler import records as rec
 from sortie.scheduler.claims import Running, Starting, Stopping, Worked
+from sortie.scheduler.decisions import PostAgentComment
 from sortie.scheduler.holds import program_appeared
 from sortie.scheduler.spending import probe_worked
 from sortie.scheduler.state import SchedulerState
@@ -24,6 +25,7 @@ WorkerReport = (
     | ev.AgentSessionKnown
     | ev.ContainerMade
     | ev.AgentActed
+    | ev.AgentCommented
     | ev.DeliveryStepTaken
 )
 """What a worker reports of its run, but for its end."""
@@ -55,6 +57,8 @@ def progressed(state: SchedulerState, event: WorkerReport, now: float) -> None:
             state.out.append(rec.RecordImage(run_id=run_id, image=image, digest=digest))
         case ev.AgentActed(run_id, activity):
             state.out.append(rec.RecordActivity(run_id=run_id, activity=activity))
+        case ev.AgentCommented(run_id, number, text):
+            state.out.append(PostAgentComment(run_id, claim.issue, number, text))
         case ev.DeliveryStepTaken(run_id, delivery, diff):
             issue_id = claim.issue.id
             state.deliveries.pop(issue_id, None)

@@ -22,7 +22,7 @@ from sortie.model import (
 from sortie.model.stages import PassedStage
 from sortie.model.watches import Watch
 from sortie.scheduler import records as rec
-from sortie.scheduler.budgets import OF_DAY, OF_ISSUE, Ledger, Used
+from sortie.scheduler.budgets import OF_DAY, OF_ISSUE, BudgetStanding, Ledger, Used
 from sortie.scheduler.candidates import Candidate, CandidateQueue
 from sortie.scheduler.claim_table import ClaimTable
 from sortie.scheduler.claims import (
@@ -254,6 +254,16 @@ class SchedulerState:
             return None
         amount = f"{used.used_text} of {used.limit_text}"
         return f"{used.key} is used up: {amount}; runs start again at midnight ({self.policy.zone})"
+
+    def budget_of(self, issue: Issue) -> BudgetStanding:
+        """Return what an issue and the day have used and may use."""
+        return BudgetStanding(
+            of_issue=self.ledger.of_issue(issue.id),
+            issue_limits=self.policy_for(issue).per_issue.limits(OF_ISSUE),
+            of_day=self.ledger.today,
+            day_limits=self.policy.per_day.limits(OF_DAY),
+            sessions=self.sessions.get(issue.id, 0),
+        )
 
     def used_up(self, issue: Issue) -> Used | None:
         """Return the limit that an issue has reached by what it used, None where there is none."""

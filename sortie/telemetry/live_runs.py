@@ -23,11 +23,11 @@ _OF_ALL = (facts.ToolCallStarted, facts.ToolCallEnded, facts.TurnCompleted, fact
 
 
 class RunDetails(Struct, frozen=True, kw_only=True):
-    """A live run. ``turn`` is None before its first turn; ``spent`` is what it has used so far,
-    ``context_share`` how full its model's context is, from 0 to 1, ``tool`` what its agent uses
-    now, and ``activity`` what it has done. ``delivery`` is
-    the last step of its work to a pull request, and ``reaction`` what of that it answers. ``image``
-    is that of its container, None without one. Times are aware."""
+    """A live run. ``turn`` is None before its first turn; ``note`` is the last one that its agent
+    has left, ``spent`` what it has used so far, ``context_share`` how full its model's context is,
+    from 0 to 1, ``tool`` what its agent uses now, and ``activity`` what it has done. ``delivery``
+    is the last step of its work to a pull request, and ``reaction`` what of that it answers.
+    ``image`` is that of its container, None without one. Times are aware."""
 
     run_id: RunId
     issue: Issue
@@ -41,6 +41,7 @@ class RunDetails(Struct, frozen=True, kw_only=True):
     session_id: str | None = None
     workspace: str | None = None
     last_message: str | None = None
+    note: str | None = None
     tool: str | None = None
     spent: Spending = NOTHING
     activity: Activity = UNKNOWN
@@ -141,6 +142,8 @@ def _changed(fact: RunFact) -> Mapping[str, object]:
             return {"tool": tool}
         case facts.ToolCallEnded() | facts.TurnCompleted():
             return {"tool": None}
+        case facts.AgentNoted(text=text):
+            return {"note": text}
         case facts.ActivityChanged(activity=activity):
             return {"activity": activity}
         case (

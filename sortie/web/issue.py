@@ -30,11 +30,12 @@ class FailureView:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningView:
     """A run under way. ``cost_usd`` is what it cost so far, of which ``estimated_usd`` is reckoned
-    from its tokens; ``context_share`` is how full its model's context is, from 0 to 1.
-    ``files_modified`` are relative to the workspace, ``tool_uses`` counts the uses of each tool.
-    ``delivery`` is how far its work has come on ``branch``, and ``pull_request`` an address.
-    ``reaction`` are the kinds of what it answers of its pull request, and ``rule`` decided for it,
-    None is the top level of the settings. ``image`` is that of its container, None without one."""
+    from its tokens; ``context_share`` is how full its model's context is, from 0 to 1. ``note`` is
+    the last line that its agent has left for people. ``files_modified`` are relative to the
+    workspace, ``tool_uses`` counts the uses of each tool. ``delivery`` is how far its work has come
+    on ``branch``, and ``pull_request`` an address. ``reaction`` are the kinds of what it answers of
+    its pull request, and ``rule`` decided for it, None is the top level of the settings. ``image``
+    is that of its container, None without one."""
 
     issue_id: str
     issue_identifier: str
@@ -58,6 +59,7 @@ class RunningView:
     estimated_usd: float | None = None
     rule: str | None = None
     context_share: float | None = None
+    note: str | None = None
     tool: str | None = None
     model: str | None = None
     files_modified: tuple[str, ...] | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import trio
 from msgspec import Struct
@@ -20,6 +20,8 @@ from sortie.model.stages import PassedStage
 from sortie.model.traces import RunTrace
 from sortie.model.watches import Reaction
 from sortie.scheduler import Event
+from sortie.scheduler.budgets import BudgetStanding
+from sortie.store import HistoryRow
 from sortie.telemetry import Publish, facts
 from sortie.trackers import Tracker
 from sortie.transports import Transport
@@ -116,13 +118,17 @@ class RunReporter(Struct, frozen=True, kw_only=True):
     """How a worker tells what happens.
 
     ``tell`` returns at once; ``commit`` returns once the event's records are on disk.
-    ``is_active`` asks by the settings of now.
+    ``is_active`` asks by the settings of now. ``budget`` tells what an issue and the day may use
+    and have used, ``history`` the newest runs of an issue, so many at most; it raises StoreError.
+    Both are None where nothing tells that.
     """
 
     tell: Callable[[Event], None]
     commit: Callable[[Event], Awaitable[None]]
     publish: Publish
     is_active: Callable[[Issue], bool]
+    budget: Callable[[Issue], BudgetStanding] | None = None
+    history: Callable[[Issue, int], Awaitable[Sequence[HistoryRow]]] | None = None
 
     def enter(self, run_id: RunId, phase: Phase) -> None:
         """Tell what a run is busy with from now on."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+
+import trio
 from msgspec.structs import replace
 
 from sortie.agents import Session
@@ -18,8 +21,10 @@ from sortie.model import (
     TurnOutcome,
 )
 from sortie.scheduler import events as ev
+from sortie.tools.channel import ToolChannel, new_token
 from sortie.worker.activity import RunActivity
 from sortie.worker.agent_files import base_in_place
+from sortie.worker.agent_word import AgentWord
 from sortie.worker.context import (
     Assignment,
     RunContext,
@@ -30,6 +35,7 @@ from sortie.worker.delivery import RunDelivery
 from sortie.worker.environment import RunEnvironment
 from sortie.worker.in_progress import InProgressMove
 from sortie.worker.outcome import (
+    AgentStatus,
     after_turn,
     delivery_needed,
     workspace_needed,
@@ -38,11 +44,13 @@ from sortie.worker.prompt import prompt_for
 from sortie.worker.reaction import happened
 from sortie.worker.reread import Reread, reread
 from sortie.worker.review_conversation import ReviewTools
+from sortie.worker.run_tools import AgentTools, RunProgress
 from sortie.worker.self_review import SelfReviewer
 from sortie.worker.session import SessionLifetime
 from sortie.worker.stage_result import clear_stage_result, stage_result
 from sortie.worker.status_file import read_status
 from sortie.worker.summary import summary_of, work_done
+from sortie.worker.tooling import tools_for, without_token
 from sortie.worker.turn import take_turn
 from sortie.worker.turn_events import TurnRequest
 from sortie.worker.usage import RunUsage
@@ -59,6 +67,8 @@ class Run:
     def __init__(
         self, job: Assignment, context: RunContext, reporter: RunReporter, scopes: RunScopes
     ) -> None:
+        self.token = new_token() if context.settings.tools else ""
+        context = without_token(context, self.token)
         self.job = job
         self.issue = job.issue
         self.context = context
@@ -73,6 +83,9 @@ class Run:
         self.delivery: RunDelivery | None = None
         self.stage_result: str | None = None
         self.usage = RunUsage(TokenRates(context.settings.token_rates))
+        self.word = AgentWord(asks=False)
+        self.tools: ToolChannel | None = None
+        self.turn_ends_at = math.inf
 
     def _enter(self, phase: Phase) -> None:
         self.reporter.enter(self.job.run_id, phase)
@@ -115,12 +128,31 @@ class Run:
                 if end is None or isinstance(end, str):
                     lifetime = SessionLifetime(self.job, self.context, self.reporter, self.scopes)
                     env, first = await self._agent_env(environment), end
-                    end = await lifetime.run(
-                        workspace, env, lambda session: self._take_turns(session, workspace, first)
+                    tools = AgentTools(
+                        self.job, self.context, self.reporter, self.word, self._progress
                     )
+                    async with tools_for(
+                        self.job, self.context, self.reporter, workspace, env, tools, self.token
+                    ) as self.tools:
+                        end = await lifetime.run(
+                            workspace,
+                            env,
+                            lambda session: self._take_turns(session, workspace, first),
+                            None if self.tools is None else self.tools.server,
+                        )
                     self.stage_result = await stage_result(self.context, workspace)
         self.git = await work_done(workspace, environment, before, self.context, self.scopes)
         return end
+
+    def _progress(self) -> RunProgress:
+        known = None if self.delivery is None else self.delivery.delivery
+        return RunProgress(
+            turn=self.turns,
+            turn_ends_at=self.turn_ends_at,
+            spent=self.usage.spent,
+            branch=None if known is None else known.branch,
+            pull_request=None if known is None else known.pull_request,
+        )
 
     async def _check_out(self, workspace: Workspace) -> None:
         remote, reviewer = self.context.remote, None
@@ -210,7 +242,10 @@ class Run:
         with workspace_needed():
             await self.context.workspaces.verify(workspace.path)
         await self.reporter.commit(ev.TurnStarted(self.job.run_id, number))
+        if self.tools is not None:
+            await self.tools.renew()
         self.turns, began = number, self.began
+        self.turn_ends_at = trio.current_time() + self.context.settings.agent.turn_timeout
         self.place.began, self.completed = True, False
         turn = TurnRequest(
             job=self.job,
@@ -228,6 +263,9 @@ class Run:
         status = await read_status(
             self.job.run_id, self.context, self.reporter, workspace, needed=self.completed
         )
+        said = self.word.take()
+        if isinstance(said, AgentStatus):  # by a tool, which counts before the file
+            status = said
         if status is None and not self.completed:
             return after_turn(end.result, None, read=None, error=end.error, began=began)
         expected = planned if status is None else after_turn(end.result, status, read=None)

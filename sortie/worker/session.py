@@ -7,8 +7,9 @@ from collections.abc import Awaitable, Callable, Mapping
 
 import trio
 from msgspec import Struct
+from msgspec.structs import replace
 
-from sortie.agents import Session, SessionParams, no_trace
+from sortie.agents import McpServer, Session, SessionParams, no_trace
 from sortie.model import AgentError, ErrorKind, RunEnd
 from sortie.model.traces import SESSION
 from sortie.scheduler import events as ev
@@ -69,12 +70,18 @@ class SessionLifetime(Struct, frozen=True):
     reporter: RunReporter
     scopes: RunScopes
 
-    async def run(self, workspace: Workspace, env: Mapping[str, str], use: UseSession) -> RunEnd:
-        """Use a session in a workspace, which was verified.
+    async def run(
+        self,
+        workspace: Workspace,
+        env: Mapping[str, str],
+        use: UseSession,
+        server: McpServer | None = None,
+    ) -> RunEnd:
+        """Use a session in a workspace, which was verified; its agent has the ``server``.
 
         Raises Abandoned where there is none to be had, and what the use raises.
         """
-        params = self._params(workspace, env)
+        params = replace(self._params(workspace, env), mcp_server=server)
         done, bound = _Use(use), self.scopes.bound(params.read_timeout + SESSION_START_SLACK)
         try:
             async with trio.open_nursery() as nursery:

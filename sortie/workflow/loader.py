@@ -160,11 +160,12 @@ def _is_installed(library: str) -> bool:
 
 
 def _about_libraries(settings: Settings, document: Node) -> Iterator[Problem]:
-    """Yield an error where runs are to have pods or spans, rows a server, or people messages, and
-    the library for that is missing."""
+    """Yield an error where runs are to have pods or spans, rows a server, people messages or agents
+    tools, and the library for that is missing."""
     needed: dict[tuple[str | int, ...], tuple[object, tuple[str, ...], str]] = {
         ("worker", "kubernetes"): (settings.worker.kubernetes, ("kr8s",), "kubernetes"),
         ("store", "url"): (settings.store.url, ("psycopg",), "postgres"),
+        ("tools",): (any(one.tools for one in settings.every()) or None, ("mcp",), "tools"),
         ("traces",): (settings.traces, _OF_OPENTELEMETRY, "traces"),
         **{
             ("notifications", at, "url"): (target.url, ("apprise",), "notifications")

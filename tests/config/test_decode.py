@@ -149,6 +149,7 @@ def test_defaults_are_those_of_the_contract() -> None:
         "budget": {"daily_credits": 0.0, "daily_cost_usd": 0.0, "timezone": "UTC"},
         "token_rates": {},
         "notifications": (),
+        "tools": (),
         "store": {
             "url": None,
             "schema_name": "sortie",
@@ -265,7 +266,7 @@ def test_a_key_without_a_value_has_its_default() -> None:
 UNKNOWN_TOP = (
     "known: agent, board, budget, db_path, file, forge, history, hooks, isolation, journal, "
     "logging, notifications, polling, reactions, repository, robot, rules, sandbox, self_review, "
-    "server, share, store, token_rates, traces, tracker, trust, verify, worker, workspace"
+    "server, share, store, token_rates, tools, traces, tracker, trust, verify, worker, workspace"
 )
 
 BAD = {
@@ -476,6 +477,20 @@ worker:
         GOOD + "isolation: bubblewrap",
         [
             'W:9:12: isolation: needs auto, pid-namespace or none, not the text "bubblewrap"',
+        ],
+    ),
+    "tools": (
+        GOOD + "tools: [note, issues]",
+        [
+            "W:9:15: tools[1]: needs one of issue, comment, set_status, ask, note, budget, history,"
+            ' pull_request, not the text "issues"'
+        ],
+    ),
+    "tools are a list": (
+        GOOD + "tools: some",
+        [
+            "W:9:8: tools: needs all, or a list of issue, comment, set_status, ask, note, budget,"
+            ' history, pull_request, not the text "some"'
         ],
     ),
     "db_path": (GOOD + "db_path: [a]", ["W:9:1: db_path: needs a text, not a list"]),

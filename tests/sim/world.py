@@ -342,8 +342,9 @@ class World:
                 | facts.ReactionEnded()
                 | facts.MergeAttempted()
                 | facts.ErrandFailed()
+                | do.PostAgentComment()
             ):
-                raise AssertionError(decision)  # nothing is watched here
+                raise AssertionError(decision)  # nothing is watched here, and no tool is called
             case _:
                 assert_never(decision)
 

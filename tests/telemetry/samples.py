@@ -179,6 +179,11 @@ FACTS: tuple[f.Fact, ...] = (
     f.IssueHandedOff(issue=ISSUE, state="Review"),
     f.CommentCompleted(issue=ISSUE, lifecycle="dispatch", result="error", error="read-only"),
     f.StatusFileRead(run_id=RUN, word="blocked", known=True),
+    f.ToolCalled(run_id=RUN, tool="comment", result="ok", seconds=0.1),
+    f.ToolCalled(run_id=RUN, tool="unknown", result="refused", seconds=0.0, error="no such tool"),
+    f.AgentNoted(run_id=RUN, text="I begin with the tests"),
+    f.ToolClientLost(run_id=RUN, reason="it did not say the token of the run"),
+    f.ToolsLost(run_id=RUN, error="mkfifo: not found"),
     f.WorkspaceKept(
         issue_id=ISSUE.id,
         issue_identifier="DEMO-1",

@@ -77,6 +77,8 @@ NOT_COUNTED = {
     facts.TranscriptsFailed,
     facts.TranscriptsForgotten,
     facts.TranscriptsRecovered,
+    facts.AgentNoted,
+    facts.ToolClientLost,
     facts.ToolCallEnded,
     facts.ToolCallStarted,
     facts.TurnBegan,

@@ -66,6 +66,8 @@ COUNTERS = {
     "sortie_tracker_requests_total": ["operation", "result"],
     "sortie_handoff_transitions_total": ["result"],
     "sortie_dispatch_transitions_total": ["result"],
+    "sortie_tool_calls_total": ["result", "tool"],
+    "sortie_tools_lost_total": [],
     "sortie_tracker_comments_total": ["lifecycle", "result"],
     "sortie_deliveries_total": ["stage"],
     "sortie_verified_commands_total": ["result"],

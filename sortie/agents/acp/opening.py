@@ -88,6 +88,7 @@ async def open_session(process: AgentProcess, opening: Opening, resume: str | No
         settings=opening.settings,
         now=opening.now,
         redacted=opening.redacted,
+        server=None if opening.params.mcp_server is None else opening.params.mcp_server.name,
     )
     process.reader = UpdateReader(context)
     opened: SessionOpened | str = ""

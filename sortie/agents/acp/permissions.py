@@ -49,15 +49,39 @@ def decide(
 ) -> PermissionAnswer:
     """Return the answer for a call of a kind; once is preferred to always."""
     ruling = ruling_for(kind, rules, outside=outside)
-    verb, reason = "allow" if ruling.allowed else "reject", ruling.reason
+    return _answer(options, ruling.reason, allowed=ruling.allowed)
+
+
+def grant(options: Sequence[Mapping[str, Any]]) -> PermissionAnswer:
+    """Return the answer that allows a tool of Sortie's own, which no rule needs to allow."""
+    return _answer(options, "as a tool of Sortie's", allowed=True)
+
+
+def is_of_server(call: Mapping[str, Any], kind: str, server: str) -> bool:
+    """Tell whether a call is one of a tool of an MCP server, by the words of agents that name it.
+
+    What the model says can be in a title, but neither in its end nor in the id in one of Gemini's.
+    """
+    title, id_ = values.text(call, "title") or "", values.text(call, "toolCallId") or ""
+    if kind != "other":
+        return False
+    if title.startswith(f"mcp__{server}__") and title.isidentifier():  # Claude Code
+        return True
+    return title.endswith(f" ({server} MCP Server)") and id_.startswith(f"mcp_{server}_")  # Gemini
+
+
+def _answer(
+    options: Sequence[Mapping[str, Any]], reason: str, *, allowed: bool
+) -> PermissionAnswer:
+    verb = "allow" if allowed else "reject"
     for word in (f"{verb}_once", f"{verb}_always"):
         for option in options:
             option_id = values.text(option, "optionId")
             if option.get("kind") == word and option_id is not None:
-                said = f"{'allowed' if ruling.allowed else 'denied'} {reason} ({word})"
-                return PermissionAnswer(option_id=option_id, allowed=ruling.allowed, reason=said)
+                said = f"{'allowed' if allowed else 'denied'} {reason} ({word})"
+                return PermissionAnswer(option_id=option_id, allowed=allowed, reason=said)
     unchoosable = f"allowed {reason}, but it offered no such choice"
-    said = unchoosable if ruling.allowed else f"denied {reason}"
+    said = unchoosable if allowed else f"denied {reason}"
     return PermissionAnswer(option_id=None, allowed=False, reason=said)
 
 

@@ -25,7 +25,7 @@ from sortie.acp.events import (
 )
 from sortie.agents.acp.asking import Asking
 from sortie.agents.acp.failures import MESSAGE_LIMIT, failure_of, worded
-from sortie.agents.acp.permissions import PermissionAnswer, decide
+from sortie.agents.acp.permissions import PermissionAnswer, decide, grant, is_of_server
 from sortie.agents.acp.settings import AcpSettings
 from sortie.agents.acp.tools import AcpToolCalls, EarlierCalls
 from sortie.agents.acp.usage import UsageReader
@@ -55,6 +55,7 @@ class ReaderContext(Struct, frozen=True, kw_only=True):
     """What reading depends on: the agent's name for itself, and what of the session counts.
 
     ``redacted`` puts something else in the place of secrets. ``now`` returns the time, with a zone.
+    ``server`` is the name of the MCP server whose tools need no permission, None without one.
     """
 
     agent: str
@@ -62,6 +63,7 @@ class ReaderContext(Struct, frozen=True, kw_only=True):
     settings: AcpSettings
     now: Callable[[], datetime]
     redacted: Callable[[str], str]
+    server: str | None = None
 
     __repr__ = repr_without("redacted")
 
@@ -128,7 +130,11 @@ class UpdateReader:
         call, events = self._tools.take(event.call)
         call.asked = True
         rules = self._context.settings.permissions
-        answer = decide(call.kind, outside=call.outside, options=event.options, rules=rules)
+        server = self._context.server
+        if server is not None and is_of_server(event.call, call.kind, server):
+            answer = grant(event.options)
+        else:
+            answer = decide(call.kind, outside=call.outside, options=event.options, rules=rules)
         question = call.question
         if not answer.allowed:
             call.denied = True

@@ -17,7 +17,7 @@ _TRACKER_OPERATIONS = (
     "complete_move",
     "comment",
 )
-_LIFECYCLES = ("dispatch", "completion", "failure")
+_LIFECYCLES = ("dispatch", "completion", "failure", "agent")
 
 
 class DaemonMetrics:

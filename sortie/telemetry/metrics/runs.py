@@ -10,6 +10,7 @@ from sortie.config.rules import DEFAULT_RULE
 from sortie.facts import Fact
 from sortie.model import ErrorKind, HoldReason, RunStatus, Stage, Trigger, TurnOutcome
 from sortie.model.reviews import ReviewVerdict
+from sortie.model.tools import ToolName
 from sortie.telemetry import facts
 from sortie.telemetry.metrics.factory import REQUEST_BUCKETS, RUN_BUCKETS, MetricFactory, rise
 
@@ -56,6 +57,13 @@ class RunMetrics:
             "Time from an issue's fetch to its agent's launch.",
             REQUEST_BUCKETS,
         )
+        self.tool_calls = make.counter(
+            "tool_calls",
+            "Calls of the tools for agents.",
+            tool=(*(name.value for name in ToolName), "unknown"),
+            result=("ok", "refused", "failed"),
+        )
+        self.tools_lost = make.counter("tools_lost", "Runs that went on without their tools.")
         self.hook_runs = make.counter(
             "hook_runs", "Hooks that ended.", hook=_HOOKS, result=("ok", "failed", "timeout")
         )
@@ -203,6 +211,16 @@ def _(fact: facts.IssueHeld, to: RunMetrics) -> None:
 def _(fact: facts.AgentLimited, to: RunMetrics) -> None:
     to.know_agent(fact.agent)
     to.usage_limits.labels(fact.agent).inc()
+
+
+@count.register
+def _(fact: facts.ToolCalled, to: RunMetrics) -> None:
+    to.tool_calls.labels(fact.tool, fact.result).inc()
+
+
+@count.register
+def _(_: facts.ToolsLost, to: RunMetrics) -> None:
+    to.tools_lost.inc()
 
 
 @count.register

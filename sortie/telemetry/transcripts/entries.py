@@ -146,6 +146,16 @@ def _run(fact: facts.RunFact) -> str | None:
             return f"review of {commit[:12]}: {verdict.words}, {counted(count, 'finding')}{why}"
         case facts.StatusFileRead(word=word, reason=reason):
             return f"the agent left the word {word!r}" + (f": {reason}" if reason else "")
+        case facts.AgentNoted(text=text):
+            return f"the agent notes: {text}"
+        case facts.ToolCalled(tool=tool, result=result, error=error):
+            return f"the agent called Sortie's tool {tool}: {result}" + (
+                f": {error}" if error else ""
+            )
+        case facts.ToolsLost(error=error):
+            return f"the run has no tools of Sortie's any more: {error}"
+        case facts.ToolClientLost(reason=reason):
+            return f"a client of Sortie's tools was lost: {reason}"
         case facts.RunStopping(reason=reason):
             return f"run is told to stop: {reason.value}"
         case facts.RunFinished(status=status, seconds=seconds):

@@ -101,6 +101,7 @@ class RunWords:
     """What a run said last, and when."""
 
     last_message: str | None
+    note: str | None
     tool: str | None
     last_event_at: datetime
     last_failure: FailureView | None
@@ -179,8 +180,8 @@ def running_rows(state: StateView) -> tuple[Piece, ...]:
 
 def _running(row: RunningView) -> Piece:
     # The words change all the time, the rest of the row with each turn.
-    words = RunWords(row.last_message, row.tool, row.last_event_at, row.last_failure)
-    still = replace(row, last_message=None, tool=None, last_event_at=row.started_at)
+    words = RunWords(row.last_message, row.note, row.tool, row.last_event_at, row.last_failure)
+    still = replace(row, last_message=None, note=None, tool=None, last_event_at=row.started_at)
     said = Piece(f"s:{row.run_id}", "run_words", words)
     return Piece(f"r:{row.run_id}", "running", still, said)
 

@@ -1,0 +1,234 @@
+"""The channel over real programs: what is carried, and what hostile clients cannot do."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+import trio
+
+from sortie.model.tools import COMMENT_LIMIT, ToolName
+from sortie.telemetry import facts
+from sortie.tools.channel import FOLDER
+from sortie.tools.client_lines import LINE_LIMIT
+from sortie.transports.local import become_subreaper
+from tests.tools.rig import LIMIT, TOKEN, ToolClient, ToolRig
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> ToolRig:
+    become_subreaper()
+    return ToolRig(tmp_path / "workspace")
+
+
+async def test_an_agent_finds_its_tools_and_calls_them(rig: ToolRig) -> None:
+    """Those that the run has, each with a schema; a call is answered and told."""
+    rig = ToolRig(rig.workspace, [ToolName.ISSUE, ToolName.COMMENT])
+    async with rig.channel() as channel:
+        assert channel is not None
+        assert channel.server.argv == ("/bin/sh", f"{rig.workspace}/{FOLDER}/connect.sh")
+        async with ToolClient.started(rig.folder) as client:
+            listed = await client.ask("tools/list", {})
+            issue = await client.call("issue")
+            refused = await client.call("note", text="not here")
+
+    assert [tool["name"] for tool in listed["tools"]] == ["issue", "comment"]
+    assert all(tool["inputSchema"]["type"] == "object" for tool in listed["tools"])
+    assert (json.loads(issue[0]), issue[1]) == ({"identifier": "A-1"}, False)
+    assert refused == ("There is no such tool here; there are: issue, comment.", True)
+    called = [(fact.tool, fact.result) for fact in rig.of(facts.ToolCalled)]
+    assert called == [("issue", "ok"), ("unknown", "refused")]
+    assert rig.of(facts.ToolsLost) == rig.of(facts.ToolClientLost) == []
+
+
+async def test_long_lines_come_whole_from_several_clients(rig: ToolRig) -> None:
+    """A comment of the greatest length in each, written by escapes, and an answer as long."""
+    rig.tools.answer = {"description": "d" * 150_000}
+    said = {name: name * COMMENT_LIMIT for name in "äö"}
+
+    async def talk(name: str) -> None:
+        async with ToolClient.started(rig.folder) as client:
+            for _ in range(3):
+                assert (await client.call("comment", text=said[name]))[1] is False
+                assert len((await client.call("issue"))[0]) > 150_000
+
+    async with rig.channel(), trio.open_nursery() as nursery:
+        for name in said:
+            nursery.start_soon(talk, name)
+
+    assert sorted(map(str, rig.tools.said)) == sorted([*said.values()] * 3)
+
+
+async def test_a_client_without_the_token_is_sent_away(rig: ToolRig) -> None:
+    """Also with that of a run which is over; the next one, which has it, is served."""
+    async with rig.channel():
+        (rig.folder / "token").write_text(f"{TOKEN[::-1]}\n")
+        async with ToolClient.started(rig.folder, greet=False) as client:
+            await client.request("tools/call", {"name": "note", "arguments": {"text": "x"}})
+            assert await client.process.wait() == 0
+        reasons = await rig.until_lost()
+        (rig.folder / "token").write_text(f"{TOKEN}\n")
+        async with ToolClient.started(rig.folder) as client:
+            assert (await client.call("note", text="mine"))[1] is False
+
+    assert reasons == ["it did not say the token of the run"]
+    assert rig.tools.said == ["mine"]
+
+
+async def test_nothing_is_left_of_a_run_that_is_over(rig: ToolRig) -> None:
+    """Its token lies nowhere any more, a client that is still there ends, and its lines with the
+    former token open nothing in the next run."""
+    async with trio.open_nursery() as nursery:
+        async with rig.channel():
+            client_ended = trio.Event()
+
+            async def stay() -> None:
+                async with ToolClient.started(rig.folder) as client:
+                    started.set()
+                    await client.process.wait()
+                    client_ended.set()
+
+            started = trio.Event()
+            nursery.start_soon(stay)
+            await started.wait()
+        with trio.fail_after(LIMIT):
+            await client_ended.wait()
+    assert not rig.folder.exists()
+
+    async with rig.channel(token="f" * 64):
+        (rig.folder / "token").write_text(f"{TOKEN}\n")
+        async with ToolClient.started(rig.folder, greet=False) as client:
+            await client.process.wait()
+        assert await rig.until_lost() == ["it did not say the token of the run"]
+
+
+async def test_an_endless_line_ends_its_client_alone(rig: ToolRig) -> None:
+    """Sortie keeps no more than one line of it."""
+    async with rig.channel(), ToolClient.started(rig.folder) as other:
+        async with ToolClient.started(rig.folder) as client:
+            with pytest.raises(trio.BrokenResourceError):
+                while True:
+                    await client.send(b"x" * 65536)
+        reasons = await rig.until_lost()
+        assert (await other.call("note", text="still here"))[1] is False
+
+    assert reasons == [f"it sent a line of more than {LINE_LIMIT} bytes"]
+
+
+async def test_garbage_is_answered_with_errors(rig: ToolRig) -> None:
+    """And what comes behind it is served."""
+    garbage = [b"\xff\xfe\x00", b"[]", b"{}", b'{"jsonrpc":"2.0","id":{},"method":1}', b"[" * 5000]
+    async with rig.channel(), ToolClient.started(rig.folder) as client:
+        for line in garbage:
+            await client.send(line + b"\n")
+        number = await client.request("tools/call", {"name": "note", "arguments": {"text": "x"}})
+        while (answer := await client.line()).get("id") != number:
+            assert "error" in answer
+
+    assert answer["result"]["isError"] is False
+
+
+async def test_a_flood_waits_in_the_client(rig: ToolRig) -> None:
+    """What is open at once is bounded, and every request is answered in the end."""
+    rig.tools.hold = trio.Event()
+    async with rig.channel(), ToolClient.started(rig.folder) as client:
+        wanted = {await client.request("tools/call", {"name": "issue"}) for _ in range(100)}
+        with trio.fail_after(LIMIT):
+            while rig.tools.open < 16:
+                await trio.sleep(0.01)
+        rig.tools.hold.set()
+        answered = {(await client.line())["id"] for _ in range(100)}
+
+    assert answered == wanted
+    assert rig.tools.most_open == 16
+
+
+async def test_a_client_that_is_killed_is_followed_by_the_next(rig: ToolRig) -> None:
+    """That it went is no trouble of the channel."""
+    async with rig.channel():
+        for _ in range(3):
+            async with ToolClient.started(rig.folder) as client:
+                await client.call("note", text="once")
+                client.process.kill()
+        async with ToolClient.started(rig.folder) as client:
+            assert (await client.call("note", text="again"))[1] is False
+
+    assert rig.of(facts.ToolsLost) == rig.of(facts.ToolClientLost) == []
+
+
+async def test_what_git_clean_removes_is_there_again(rig: ToolRig) -> None:
+    """With the next turn; a client that is connected has noticed nothing."""
+    async with rig.channel() as channel, ToolClient.started(rig.folder) as before:
+        assert channel is not None
+        shutil.rmtree(rig.folder)
+        assert (await before.call("note", text="before"))[1] is False
+        rig.folder.parent.mkdir(exist_ok=True)
+        await channel.renew()
+        async with ToolClient.started(rig.folder) as after:
+            assert (await after.call("note", text="after"))[1] is False
+
+    assert rig.tools.said == ["before", "after"]
+
+
+async def test_a_link_in_place_of_the_folder_leads_nowhere(rig: ToolRig, tmp_path: Path) -> None:
+    """Nothing is written or removed where it points to."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "token").write_text("of another")
+    rig.folder.symlink_to(outside)
+
+    async with rig.channel():
+        pass
+
+    assert [path.name for path in outside.iterdir()] == ["token"]
+    assert (outside / "token").read_text() == "of another"
+
+
+async def test_links_in_place_of_fifos_end_nothing(rig: ToolRig, tmp_path: Path) -> None:
+    """An agent that replaces an end of the next connection has no tools until the next turn."""
+    secret = tmp_path / "secret"
+    secret.write_text("a secret\n")
+    async with rig.channel() as channel:
+        assert channel is not None
+        with trio.fail_after(LIMIT):
+            while not (ends := sorted(rig.folder.glob("[0-9]*/in"))):
+                await trio.sleep(0.01)
+        ends[0].unlink()
+        ends[0].symlink_to(secret)
+        (rig.folder / "token").unlink()
+        await channel.renew()
+        async with ToolClient.started(rig.folder) as client:
+            assert (await client.call("note", text="again"))[1] is False
+
+    assert secret.read_text() == "a secret\n"
+
+
+async def test_a_channel_that_cannot_be_had_is_told_once(rig: ToolRig) -> None:
+    """The block is entered all the same: without tools a run goes on."""
+    rig.folder.parent.rmdir()
+    rig.folder.parent.write_text("no directory")
+
+    async with rig.channel() as channel:
+        assert channel is None
+
+    assert len(rig.of(facts.ToolsLost)) == 1
+
+
+async def test_the_token_is_in_no_list_of_processes(rig: ToolRig) -> None:
+    """Neither as an argument nor as a variable, and only its user may read its file."""
+    async with rig.channel(), ToolClient.started(rig.folder):
+        shown = b""
+        for process in Path("/proc").glob("[0-9]*"):
+            for name in ("cmdline", "environ"):
+                try:
+                    shown += (process / name).read_bytes()
+                except OSError:
+                    continue
+        mode = os.stat(rig.folder / "token").st_mode
+
+    assert b"accept.sh" in shown
+    assert TOKEN.encode() not in shown
+    assert mode & 0o777 == 0o600
