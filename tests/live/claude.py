@@ -73,7 +73,7 @@ class Claude:
         self,
         prompt: str = PROMPT,
         agent: Mapping[str, object] | None = None,
-        blocks: Mapping[str, Mapping[str, object]] | None = None,
+        blocks: Mapping[str, Mapping[str, object] | str] | None = None,
         **block: object,
     ) -> None:
         """Write the workflow, with further settings of ``agent`` and of ``claude-code``, and with
