@@ -17,6 +17,9 @@ BURST = 200
 PACE = 50.0
 """Lines a second that are read after a burst; more wait in the client."""
 
+END = b"\x04"
+"""The line behind the last one of a client."""
+
 _ERRORS_LIMIT = 500
 
 
@@ -57,7 +60,7 @@ class ClientLines:
         line = bytes(self._buffer[:end])
         del self._buffer[: end + 1]
         self._seen = 0
-        return line
+        return None if line == END else line
 
     async def _read(self) -> bool:
         """Take in what comes; False at the end."""

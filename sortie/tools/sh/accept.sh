@@ -5,6 +5,9 @@
 #
 # To open an end of a FIFO waits for the other end, so that nothing runs and nothing is looked at
 # until a client comes. Once both are open they need no names any more.
+#
+# A wall may keep stdout open for as long as this runs, so that the end of what the client says is a
+# line of its own, which no message can be.
 
 connection=$1
 forget() {
@@ -21,6 +24,6 @@ mkdir "$connection" && mkfifo "$connection/out" "$connection/in" || exit 1
 exec 4<"$connection/in" && exec 5>"$connection/out" || exit 1
 forget
 trap - HUP INT TERM
-cat <&4 3<&- 5>&- 2>/dev/null &
+{ cat <&4; printf '\n\004\n'; } 3<&- 5>&- 2>/dev/null &
 exec >&- 2>&- 4<&-
 cat <&3 >&5
