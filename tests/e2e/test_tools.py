@@ -1,0 +1,162 @@
+"""Tools for agents, through the whole program: here, on a host, and within walls."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.conftest import Start
+from tests.e2e.place import Place
+from tests.e2e.remote import Fleet
+from tests.transports.containers import IMAGE, engine_environ, require_engine, seen_by_tests
+from tests.transports.sandboxes import requires_bubblewrap
+from tests.transports.ssh.sshd import requires_sshd
+
+AGENT = Path(__file__).parent / "programs" / "tool_user.py"
+SLOW = 180.0
+
+
+def blocks(*tools: str) -> dict[str, Any]:
+    """Return the settings with which the agent has tools."""
+    return {
+        "agent": {"kind": "acp", "command": [sys.executable, str(AGENT)], "max_turns": 3},
+        "tools": list(tools) or "all",
+        "logging": {"level": "debug"},
+    }
+
+
+def add(place: Place, name: str, *lines: str) -> None:
+    """Add an issue whose text says what the agent does."""
+    path = place.add_issue(name)
+    text = path.read_text().replace("Nothing special.", "\n".join(lines))
+    fresh = place.issues / f".{name}.new"
+    fresh.write_text(text)
+    fresh.rename(path)
+
+
+def came_in(workspace: Path) -> list[Any]:
+    """Return what came of the calls."""
+    came: list[Any] = json.loads((workspace / "calls.json").read_text())
+    return came
+
+
+async def test_the_word_of_a_tool_ends_the_run_and_its_comment_is_made_once(
+    place: Place, start: Start
+) -> None:
+    """It counts before what stands in the file; calls, notes and comments are seen where people
+    look, and nothing is left in the workspace."""
+    place.write_workflow(prompt="{{ issue.description }}", trust={"fences": False}, **blocks())
+    add(
+        place,
+        "A",
+        "shell echo blocked > .sortie/status",
+        'call note {"text": "I begin with the tests"}',
+        'call comment {"text": "It works.", "issue": "B"}',
+        'call comment {"text": "It works."}',
+        "call history {}",
+        "shell cat .sortie/tools/token",
+        "shell git init -q . && git add -A && git status --short",
+        'call set_status {"status": "needs_review", "reason": "look at it"}',
+    )
+
+    async with start("--exit-when-idle") as daemon:
+        await daemon.line("comment.made", within=SLOW, issue="A", lifecycle="agent")
+        ended = await daemon.line("run.finished", within=SLOW, issue="A")
+        assert await daemon.exit_code() == 0
+        log = json.dumps(daemon.log)
+    told = (await place.sortie("logs", "A")).out
+    workspace = place.workspaces / "A"
+    came = came_in(workspace)
+    token = next(one for one in came if isinstance(one, str) and len(one.strip()) == 64).strip()
+
+    assert (ended["status"], ended["turns"], place.state_of("A")) == (
+        "succeeded", 1, "Human Review"
+    )  # fmt: skip
+    assert (place.issues / "A.md").read_text().count("> It works.") == 1
+    assert "unknown field `issue`" in came[2][0]
+    assert came[-1] == 0
+    assert ".sortie" not in came[6]
+    assert "the agent notes: I begin with the tests" in told
+    assert "the agent called Sortie's tool comment: refused" in told
+    assert token not in log + told
+    assert not (workspace / ".sortie" / "tools").exists()
+
+
+@pytest.mark.full
+async def test_a_comment_is_made_once_over_a_crash(place: Place, start: Start) -> None:
+    """It is on record when its call is answered; the next daemon makes it, or finds it made."""
+    place.write_workflow(prompt="{{ issue.description }}", trust={"fences": False}, **blocks())
+    add(place, "A", 'call comment {"text": "Before the crash."}', "stop")
+
+    async with start() as daemon:
+        await daemon.line("tool.called", within=SLOW, tool="comment", result="ok")
+        daemon.kill()
+    add_no_stop = (place.issues / "A.md").read_text().replace("stop\n", "")
+    (place.issues / "A.md").write_text(
+        add_no_stop.replace('call comment {"text": "Before the crash."}', "call budget {}")
+    )
+    async with start("--exit-when-idle") as daemon:
+        await daemon.line("run.finished", within=SLOW, issue="A", status="succeeded")
+        assert await daemon.exit_code() == 0
+
+    assert (place.issues / "A.md").read_text().count("> Before the crash.") == 1
+
+
+@pytest.fixture(params=["bubblewrap", "podman", "host"])
+def walled(request: pytest.FixtureRequest, place: Place) -> Iterator[Mapping[str, str]]:
+    """Write a workflow whose agents are behind a wall, or on a host; give what engines need."""
+    sandbox: dict[str, Any] = {"read": list(seen_by_tests())}
+    prompt, more = "{{ issue.description }}", {"trust": {"fences": False}}
+    match request.param:
+        case "bubblewrap":
+            place.write_workflow(
+                prompt, sandbox={"kind": "bubblewrap", **sandbox}, **more, **blocks()
+            )
+            yield {}
+        case "podman":
+            engine = require_engine("podman")
+            sandbox |= {"kind": "container", "image": IMAGE, "engine": engine, "network": "none"}
+            place.write_workflow(prompt, sandbox=sandbox, **more, **blocks())
+            yield engine_environ(engine)
+        case _:
+            fleet: Fleet = request.getfixturevalue("fleet")
+            fleet.add("far", has_program=False)
+            fleet.write_workflow(prompt, **more, **blocks())
+            yield {}
+
+
+@pytest.mark.full
+@requires_bubblewrap
+@requires_sshd
+async def test_tools_work_behind_walls_and_on_hosts(
+    walled: Mapping[str, str], place: Place, start: Start, request: pytest.FixtureRequest
+) -> None:
+    """As they do here; behind a wall, another run's token is not to be seen."""
+    add(place, "A", 'call note {"text": "waiting"}', "stop")
+    async with start(**walled) as daemon:
+        await daemon.line("agent.noted", within=SLOW, issue="A")
+        tokens = list(place.root.rglob("workspaces/A/.sortie/tools/token"))
+        add(
+            place,
+            "B",
+            "call issue {}",
+            *(f"shell cat {token}" for token in tokens),
+            'call comment {"text": "From afar."}',
+            'call set_status {"status": "done"}',
+        )
+        await daemon.line("run.finished", within=SLOW, issue="B", status="succeeded")
+        called = [line["result"] for line in daemon.lines("tool.called")]
+        lost = daemon.lines("tools.lost") + daemon.lines("tools.client_lost")
+    (calls,) = place.root.rglob("workspaces/B/calls.json")
+    came = came_in(calls.parent)
+
+    assert (called, lost, came[-1]) == (["ok"] * 4, [], 0)
+    assert len(tokens) == 1
+    assert "> From afar." in (place.issues / "B.md").read_text()
+    if "host" not in request.node.name:
+        assert "No such file" in came[1]
