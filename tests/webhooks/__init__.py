@@ -1,0 +1,1 @@
+"""Tests of the port to services that tell of changes by webhooks."""
