@@ -95,13 +95,13 @@ class Forge(Protocol):
         ...
 
     async def look(
-        self, pull_requests: Sequence[PullRequest], *, afresh: bool = False
+        self, pull_requests: Sequence[PullRequest], *, afresh: bool = False, told: bool = False
     ) -> Mapping[str, PullRequestState]:
         """Return how pull requests stand, by their ids; what is gone is left out. Raises where
         the repository itself cannot be seen.
 
         It costs as few requests as the forge allows: what it shows as unchanged is remembered,
-        unless ``afresh`` asks for this moment.
+        unless ``afresh`` asks for this moment; for longer where changes are ``told`` by webhooks.
         """
         ...
 

@@ -3,7 +3,7 @@
 Rule 1: checks that may change unseen are read each time: one that is pending, those of a head that
 came up only lately and may still register. One that has failed may be made again by somebody, and
 is read after a while.
-Rule 2: nothing is believed for longer than LIFE.
+Rule 2: nothing is believed for longer than LIFE, or TOLD_LIFE where webhooks tell of changes.
 Rule 3: what the list of pull requests tells is taken from it each time, and costs nothing.
 """
 
@@ -17,6 +17,9 @@ from sortie.model.pull_requests import CheckState, PullRequestState
 
 LIFE = 3600.0
 """Seconds after which everything is read again, whatever the forge shows."""
+
+TOLD_LIFE = 6 * 3600.0
+"""Seconds after which everything is read again where webhooks tell of changes."""
 
 SETTLING = 300.0
 """Seconds for which the checks of a new head are read each time: they register late."""
@@ -45,22 +48,23 @@ class Remembered(Struct, frozen=True, kw_only=True):
     talk_at: float
     head_at: float
 
-    def has_talk(self, mark: Mark, now: float) -> bool:
+    def has_talk(self, mark: Mark, now: float, *, told: bool) -> bool:
         """Tell whether reviews, threads and comments are still what they were."""
-        return self.mark.talk == mark.talk and now - self.talk_at < LIFE
+        life = TOLD_LIFE if told else LIFE
+        return self.mark.talk == mark.talk and now - self.talk_at < life
 
-    def is_whole(self, mark: Mark, now: float) -> bool:
+    def is_whole(self, mark: Mark, now: float, *, told: bool) -> bool:
         """Tell whether nothing has to be read again."""
-        same = self.mark == mark and self.has_talk(mark, now)
-        return same and self._is_settled(now)
+        same = self.mark == mark and self.has_talk(mark, now, told=told)
+        return same and self._is_settled(now, told)
 
-    def _is_settled(self, now: float) -> bool:
+    def _is_settled(self, now: float, told: bool) -> bool:
         if self.state.pull_request.state != "open":
             return True
         if now - self.head_at < SETTLING:
             return False
         states = {check.state for check in self.state.checks}
-        if CheckState.FAILURE in states and now - self.read_at >= SETTLING:
+        if CheckState.FAILURE in states and not told and now - self.read_at >= SETTLING:
             return False
         return CheckState.PENDING not in states
 

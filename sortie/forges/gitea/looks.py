@@ -49,7 +49,7 @@ class GiteaLooks(HttpForge):
         self._required: dict[str, tuple[float, tuple[str, ...]]] = {}
 
     async def look(
-        self, pull_requests: Sequence[PullRequest], *, afresh: bool = False
+        self, pull_requests: Sequence[PullRequest], *, afresh: bool = False, told: bool = False
     ) -> Mapping[str, PullRequestState]:
         """Return how pull requests stand; what is gone is left out."""
         few = len(pull_requests) == 1  # one request, and none for the list
@@ -64,7 +64,7 @@ class GiteaLooks(HttpForge):
                 self.known.forget(pull_request.id)
                 self._unmergeable.pop(pull_request.id, None)
             else:
-                found[pull_request.id] = await self._state(item, afresh)
+                found[pull_request.id] = await self._state(item, afresh, told)
 
         await each(read, pull_requests)
         if any(one.id not in found for one in pull_requests):
@@ -98,7 +98,7 @@ class GiteaLooks(HttpForge):
         item = answer.json() if answer.ok else None
         return item if item is not None and str(item["id"]) == pull_request.id else None
 
-    async def _state(self, item: Any, afresh: bool) -> PullRequestState:
+    async def _state(self, item: Any, afresh: bool, told: bool) -> PullRequestState:
         """Return how one stands, with what of it has to be read again."""
         now, mark = trio.current_time(), mark_of(item)
         pull_request = self.seen(pull_request_of(item))
@@ -110,7 +110,7 @@ class GiteaLooks(HttpForge):
             labels=labels_of(item),
             automatic=True,
         )
-        if known is not None and not afresh and known.is_whole(mark, now):
+        if known is not None and not afresh and known.is_whole(mark, now, told=told):
             return listed
         number, what = item["number"], f"cannot read pull request {item['number']}"
         statuses: list[Any] = []
@@ -118,7 +118,7 @@ class GiteaLooks(HttpForge):
             path = f"/commits/{segment(pull_request.head)}/statuses"
             statuses = await self.listed(path, what)
         checks = checks_of(statuses, await self._demanded(pull_request.base, now))
-        if known is not None and not afresh and known.has_talk(mark, now):
+        if known is not None and not afresh and known.has_talk(mark, now, told=told):
             return self.known.put(mark, replace(listed, checks=checks), now, known.talk_at)
         reviews = await self.listed(f"/pulls/{number}/reviews", what)
         opinions, said = reviews_of(reviews)

@@ -132,10 +132,10 @@ class GitHubForge(GitHubMerging, GitHubCheckRuns):
         )
 
     async def look(
-        self, pull_requests: Sequence[PullRequest], *, afresh: bool = False
+        self, pull_requests: Sequence[PullRequest], *, afresh: bool = False, told: bool = False
     ) -> Mapping[str, PullRequestState]:
         """Return how pull requests stand; a batch costs one request, so none is remembered."""
-        del afresh
+        del afresh, told
         found = await self.batches.read(pull_requests)
         if any(one.id not in found for one in pull_requests):
             await self.require_visible()

@@ -42,7 +42,7 @@ class GitLabLooks(HttpForge):
         self._computing: dict[str, float] = {}
 
     async def look(
-        self, pull_requests: Sequence[PullRequest], *, afresh: bool = False
+        self, pull_requests: Sequence[PullRequest], *, afresh: bool = False, told: bool = False
     ) -> Mapping[str, PullRequestState]:
         """Return how merge requests stand; what is gone is left out."""
         items = await self._items(pull_requests)
@@ -50,7 +50,7 @@ class GitLabLooks(HttpForge):
 
         async def read(pull_request: PullRequest) -> None:
             item = items.get(pull_request.id)
-            state = None if item is None else await self._state(item, afresh)
+            state = None if item is None else await self._state(item, afresh, told)
             if state is None:
                 self.known.forget(pull_request.id)
                 self._computing.pop(pull_request.id, None)
@@ -75,11 +75,11 @@ class GitLabLooks(HttpForge):
             found |= {str(item["id"]): item for item in items}
         return found
 
-    async def _state(self, item: Any, afresh: bool) -> PullRequestState | None:
+    async def _state(self, item: Any, afresh: bool, told: bool) -> PullRequestState | None:
         """Return how one stands, with what of it has to be read again; None where it is gone."""
         now, known = trio.current_time(), self.known.get(str(item["id"]))
         mark = mark_of(item, None if known is None else known.mark)
-        if known is not None and not afresh and known.is_whole(mark, now):
+        if known is not None and not afresh and known.is_whole(mark, now, told=told):
             state = listed(item, known.state)
             if not self._is_overdue(state, now):
                 return state
@@ -92,7 +92,7 @@ class GitLabLooks(HttpForge):
         head = state.pull_request.head
         is_open = state.pull_request.state == "open"
         checks = await self._checks(answer.json(), head, what) if is_open else ()
-        if known is not None and not afresh and known.has_talk(mark, now):
+        if known is not None and not afresh and known.has_talk(mark, now, told=told):
             state = replace(listed(answer.json(), known.state), checks=checks)
             return self.known.put(mark, state, now, known.talk_at)
         reviewers = await self.listed(f"{path}/reviewers", what)

@@ -199,9 +199,10 @@ class FakeForge:
         return next(map(self.shown, open_ones), None)
 
     async def look(
-        self, pull_requests: Sequence[PullRequest], *, afresh: bool = False
+        self, pull_requests: Sequence[PullRequest], *, afresh: bool = False, told: bool = False
     ) -> Mapping[str, PullRequestState]:
         """See Forge; what is shown may be a minute old unless ``afresh``."""
+        del told
         self.looks += 1
         self._go_wrong(change=False, done=False)
         found = {}
