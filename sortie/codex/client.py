@@ -185,13 +185,15 @@ class CodexConnection:
 
     def _told(self, notice: RpcNotification) -> CodexEvent:
         params = notice.params
-        named = values.text(params, "threadId")
+        named = values.text(params, "threadId") or values.text(params, "thread", "id")
         ours = named is None or named == self.thread_id
         in_turn = self.state in _IN_TURN
         if in_turn and ours:
             if notice.method == "turn/started" and (id_ := values.text(params, "turn", "id")):
                 self._known(id_)
-            elif notice.method == "turn/completed":
+            told = values.text(params, "turnId")
+            in_turn = told is None or told == self._turn_id  # else of a turn before
+            if notice.method == "turn/completed":
                 turn = values.mapping(params, "turn")
                 if (ended := self._completed(turn)) is not None:
                     return ended

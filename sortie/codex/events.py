@@ -79,7 +79,7 @@ class ServerTold(Struct, frozen=True):
     """Codex tells something.
 
     ``ours``: it is about the connection's thread or about none, and not about another one, such as
-    a subagent's. ``in_turn``: it came while a turn was under way.
+    a subagent's. ``in_turn``: it came while a turn was under way, and is about no earlier one.
     """
 
     method: str

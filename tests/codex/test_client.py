@@ -163,10 +163,37 @@ def test_what_is_told_of_another_thread_is_not_ours(peer: CodexPeer) -> None:
     told = [
         *peer.tell(method="item/started", params={"threadId": "t"}),
         *peer.tell(method="item/started", params={"threadId": "subagent"}),
+        *peer.tell(method="thread/started", params={"thread": {"id": "subagent"}}),
         *peer.tell(method="account/updated", params={}),
     ]
 
-    assert [event.ours for event in told if isinstance(event, ServerTold)] == [True, False, True]
+    assert [event.ours for event in told if isinstance(event, ServerTold)] == [
+        True,
+        False,
+        False,
+        True,
+    ]
+
+
+def test_what_is_told_of_an_earlier_turn_is_not_of_this_one(peer: CodexPeer) -> None:
+    """As the sum of tokens of a thread that is gone on with, which may come late."""
+    peer.open()
+    peer.client.start_turn("x", POLICY)
+    told = {"threadId": "t", "turnId": "earlier"}
+
+    early = peer.tell(method="thread/tokenUsage/updated", params=told)
+    peer.tell(id=3, result={"turn": {"id": "u"}})
+    late = peer.tell(method="thread/tokenUsage/updated", params=told)
+    now = peer.tell(method="item/started", params={"threadId": "t", "turnId": "u"})
+    aside = peer.tell(method="item/started", params={"threadId": "subagent", "turnId": "v"})
+
+    events = [*early, *late, *now, *aside]
+    assert [event.in_turn for event in events if isinstance(event, ServerTold)] == [
+        False,
+        False,
+        True,
+        True,
+    ]
 
 
 # Approvals

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import trio
+from msgspec.structs import replace
 
 from sortie.agents import McpServer
 from sortie.agents.codex.settings import CodexSettings, read_only
@@ -302,6 +303,7 @@ async def test_codex_without_a_login_is_not_prompted(stage: CodexStage) -> None:
 async def test_codex_that_says_nothing_is_given_up(stage: CodexStage) -> None:
     """Within the time that the block allows."""
     settings = CodexSettings(start_timeout_ms=1000)
+    stage.params = replace(stage.params, read_timeout=0.1)
 
     with trio.fail_after(60), pytest.raises(ExceptionGroup) as caught:
         async with stage.session("--mute", settings=settings):
