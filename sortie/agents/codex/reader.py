@@ -126,6 +126,8 @@ class CodexReader:
             case method if method in _WARNINGS:  # also of what came before the first turn
                 said = values.text(params, _WARNINGS[method])
                 return [Notification(message=f"[warning] {said}")] if said else []
+            case "item/started" if not event.ours and self._in_turn:
+                self._keep_changes(values.mapping(params, "item"))  # a subagent may ask, too
             case _ if event.ours and self._in_turn and event.in_turn:
                 return self._of_turn(event.method, params)
         return []
@@ -159,9 +161,7 @@ class CodexReader:
         return [*self._texts.add(mark, item, piece)]
 
     def _item_started(self, item: Mapping[str, Any]) -> list[AgentEvent]:
-        id_ = values.text(item, "id")
-        if id_ is not None and item.get("type") == "fileChange" and len(self._items) < _ITEMS_KNOWN:
-            self._items[id_] = item
+        self._keep_changes(item)
         if item.get("type") == "contextCompaction":
             return [
                 *self._texts.flush(),
@@ -169,6 +169,12 @@ class CodexReader:
             ]
         begun = self._tools.started(item)
         return [*self._texts.flush(), *begun] if begun else []
+
+    def _keep_changes(self, item: Mapping[str, Any]) -> None:
+        """Keep a change of files: a question about it names the item alone."""
+        id_ = values.text(item, "id")
+        if id_ is not None and item.get("type") == "fileChange" and len(self._items) < _ITEMS_KNOWN:
+            self._items[id_] = item
 
     def _item_completed(self, item: Mapping[str, Any]) -> list[AgentEvent]:
         id_, kind = values.text(item, "id") or "", item.get("type")

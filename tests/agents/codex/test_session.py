@@ -153,6 +153,19 @@ async def test_a_command_does_not_outlive_its_turn(stage: CodexStage) -> None:
 # Permissions
 
 
+async def test_a_subagent_asks_by_the_same_rules(stage: CodexStage) -> None:
+    """Its tools are no tools of the turn."""
+    settings = CodexSettings(permissions=TRUSTING)
+
+    result, heard = await stage.turn("codex: subagent", settings=settings)
+
+    assert result.outcome is TurnOutcome.COMPLETED
+    (asked,) = heard.of(PermissionAsked)
+    assert asked.question.endswith("/workspace/aside")
+    assert asked.answer == "allowed by permissions.inside for edit"
+    assert heard.of(ToolStarted) == []
+
+
 @pytest.mark.parametrize(
     ("prompt", "inside"),
     [("codex: command {} touch made", "execute"), ("codex: patch add {}/made", "edit")],

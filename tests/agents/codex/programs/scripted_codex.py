@@ -84,7 +84,7 @@ class Codex:
     def ask(self, method: str, **params: Any) -> dict[str, Any]:
         """Ask the client; return its answer. Raises Interrupted where that comes first."""
         number, self.asked = self.asked, self.asked + 1
-        about = {"threadId": self.thread, "turnId": self.turn, **params}
+        about = {"threadId": self.thread, "turnId": self.turn} | params
         self.send(id=number, method=method, params=about)
         while True:
             message = self.heard.get()
@@ -276,6 +276,10 @@ class Codex:
         self.send(method="thread/tokenUsage/updated", params=params)
         item = {"type": "agentMessage", "id": "m", "text": "said aside"}
         self.send(method="item/completed", params=other | {"item": item})
+        change = {"path": f"{os.getcwd()}/aside", "kind": {"type": "add"}, "diff": "made\n"}
+        changed: dict[str, Any] = {"type": "fileChange", "id": "change-aside", "changes": [change]}
+        self.send(method="item/started", params=other | {"item": changed})
+        self.ask("item/fileChange/requestApproval", **other, itemId="change-aside")
         turn = {"id": "another-turn", "status": "failed", "error": {"message": "aside"}}
         self.send(method="turn/completed", params=other | {"turn": turn})
 
