@@ -16,6 +16,7 @@ import pytest
 from tests.e2e.place import Place
 from tests.live.acp_agents import PROGRAMS
 from tests.live.claude import HERE, Claude, claude_program
+from tests.live.codex import CODEX_KEY, SHELL, codex_program
 from tests.live.model_answers import Answer, tool
 from tests.live.model_server import ModelServer, model_server
 from tests.ports import free_port
@@ -44,12 +45,17 @@ def server() -> Iterator[ModelServer]:
         yield models
 
 
-@pytest.fixture(params=["claude-code", *PROGRAMS])
+@pytest.fixture(params=["claude-code", "codex", *PROGRAMS])
 def agent(request: pytest.FixtureRequest, place: Place, server: ModelServer) -> RealAgent:
     """Install an agent and set it up for the scripted model; not in a task: it may skip."""
     if request.param == "claude-code":
         environ = Claude(place, server, None).environ(IS_SANDBOX=None)
         return RealAgent("claude-code", str(claude_program()), "Bash", environ)
+    if request.param == "codex":
+        (place.home / ".codex").mkdir()
+        (place.home / ".codex" / "config.toml").write_text('model = "gpt-5"\n')
+        keys = {"OPENAI_API_KEY": CODEX_KEY, "OPENAI_BASE_URL": f"{server.url(HERE)}/v1"}
+        return RealAgent("codex", f"{codex_program()} app-server", SHELL, {**keys})
     program, url = PROGRAMS[request.param], server.url(HERE)
     command = " ".join(program.command())
     program.configure(place.home, url)
@@ -67,6 +73,8 @@ async def test_an_agent_works_on_the_demo(
             return Answer(text="All is done.")
         (issue,) = set(re.findall(r"# (DEMO-\d): ", text))
         command = f"{WRITE} && {CLOSE}" if issue == "DEMO-3" else WRITE
+        if agent.shell == SHELL:
+            return tool(SHELL, cmd=command)
         return tool(agent.shell, command=command, description="work")
 
     server.rule(HERE, work)

@@ -65,5 +65,6 @@ ADAPTER = AgentAdapter(
     keeps=keeps,
     model_endpoints=lambda _command: (MODEL_ENDPOINT,),
     hindrance=hindrance,
+    demo={"sandbox": "danger-full-access"},
     provider="openai",
 )
