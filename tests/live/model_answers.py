@@ -13,11 +13,15 @@ Json = Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolUse:
-    """A tool that the model asks for; ``namespace`` is where Responses has tools of servers."""
+    """A tool that the model asks for; ``namespace`` is where Responses has tools of servers.
+
+    ``script`` is the input of a custom tool there, which is no JSON.
+    """
 
     name: str
     input: Mapping[str, Json] = field(default_factory=dict)
     namespace: str | None = None
+    script: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,7 +206,10 @@ def responses(body: Json, answer: Answer) -> Message:
         call = {"type": "function_call", "id": _id("fc_"), "call_id": _id("call_")}
         call |= {"name": use.name, "status": "completed"}
         call |= {"namespace": use.namespace} if use.namespace else {}
-        items.append(call | {"arguments": json.dumps(dict(use.input))})
+        if use.script is None:
+            items.append(call | {"arguments": json.dumps(dict(use.input))})
+        else:
+            items.append(call | {"type": "custom_tool_call", "input": use.script})
     cached = {"cached_tokens": answer.cache_read_tokens}
     whole = {
         "id": _id("resp_"),

@@ -166,7 +166,7 @@ def _handler(server: ModelServer) -> type[BaseHTTPRequestHandler]:
 
         def _model(self, path: str, body: Json, make: Format) -> None:
             answer = ASIDE
-            if body.get("tools"):
+            if _has_tools(body):
                 script = server.scripts[path.split("/")[2]]
                 answer = script.answer(path, dict(self.headers), body)
             if answer.hang is not None:
@@ -231,6 +231,13 @@ def _handler(server: ModelServer) -> type[BaseHTTPRequestHandler]:
             self.rfile.readline()
 
     return Handler
+
+
+def _has_tools(body: Json) -> bool:
+    """Tell whether a request carries tools, which may stand in its input for some models."""
+    given = body.get("input")
+    items = given if isinstance(given, list) else []
+    return bool(body.get("tools")) or any(i.get("type") == "additional_tools" for i in items)
 
 
 def _error(answer: Answer, make: Format) -> Json:

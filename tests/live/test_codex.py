@@ -279,6 +279,42 @@ async def test_it_calls_the_tools_of_sortie(codex: RealCodex, server: ModelServe
     assert "noted here" in said_to_model(server)
 
 
+async def test_its_own_model_uses_tools_in_scripts(codex: RealCodex, server: ModelServer) -> None:
+    """What a script calls is told, asked about and walled as what the model calls itself."""
+
+    def script(code: str) -> Answer:
+        return Answer(tools=(ToolUse(name="exec", namespace="functions", script=code),))
+
+    patch = "*** Begin Patch\\n*** Add File: patched\\n+made\\n*** End Patch"
+    server.script(
+        "codex",
+        script('text(JSON.stringify(await tools.exec_command({cmd: "touch made; sleep 1"})));'),
+        script(f'text(JSON.stringify(await tools.apply_patch("{patch}")));'),
+        script("text(JSON.stringify(await tools.mcp__sortie__note({})));"),
+        script(f"await tools.exec_command({json.dumps({'cmd': 'touch refused', **ESCALATED})});"),
+        DONE,
+    )
+    tools = McpServer(name="sortie", argv=("/bin/sh", "-c", MCP), env={"MARK": "here"})
+    codex.params = replace(codex.params, mcp_server=tools)
+
+    result, heard = await turn(codex, CodexSettings())
+
+    assert getattr(result, "outcome", None) is TurnOutcome.COMPLETED
+    used = [(event.name, event.kind) for event in heard.of(ToolStarted)]
+    assert used == [
+        (SHELL, "execute"),
+        ("apply_patch", "edit"),
+        ("mcp__sortie__note", "other"),
+        (SHELL, "execute"),
+    ]
+    assert [event.failed for event in heard.of(ToolEnded)] == [False, False, False, True]
+    assert [event.answer for event in heard.of(PermissionAsked)] == [
+        "denied by permissions.inside for execute"
+    ]
+    made = {path.name for path in codex.workspace.iterdir() if path.is_file()}
+    assert made == {"made", "patched"}
+
+
 # How turns fail
 
 
