@@ -16,6 +16,7 @@ from tests.e2e.place import PROMPT, Place
 from tests.e2e.remote import Fleet
 from tests.live.acp_agents import PROGRAMS
 from tests.live.claude import HERE, Claude
+from tests.live.codex import CODEX_KEY, VERSIONS, codex_program
 from tests.live.model_answers import Answer, ToolUse
 from tests.live.model_server import ModelServer, model_server
 from tests.transports.ssh.sshd import requires_sshd
@@ -145,6 +146,46 @@ async def test_agents_that_speak_acp_have_the_tools(
     assert lost == []
     assert "> It works." in (place.issues / "A.md").read_text()
     assert len(script.requests) >= len(CALLS)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("where", ["local", pytest.param("ssh", marks=requires_sshd)])
+async def test_codex_has_the_tools(
+    where: str,
+    version: str,
+    place: Place,
+    server: ModelServer,
+    start: Start,
+    request: pytest.FixtureRequest,
+) -> None:
+    """No rule needs to allow them, and its sandbox does not keep it from them."""
+    program = codex_program(version)
+    blocks: dict[str, Any] = {
+        "agent": {"kind": "codex", "command": [str(program), "app-server"], "max_turns": 3},
+        "codex": {"model": "gpt-5"},
+        "tools": "all",
+        "logging": {"level": "debug"},
+    }
+    if where == "ssh":
+        fleet = request.getfixturevalue("fleet")
+        fleet.add("far", has_program=False)
+        fleet.write_workflow(PROMPT, **blocks)
+    else:
+        place.write_workflow(**blocks)
+    place.add_issue("A")
+    calls = (ToolUse(name=n, namespace="mcp__sortie", input=a) for n, a in CALLS.items())
+    server.script(HERE, *(Answer(tools=(call,)) for call in calls), DONE)
+    environ = {"OPENAI_API_KEY": CODEX_KEY, "OPENAI_BASE_URL": f"{server.url(HERE)}/v1"}
+
+    async with start(**environ) as daemon:
+        await daemon.line("issue.moved", within=240, issue="A", lifecycle="handoff")
+        called = daemon.lines("tool.called")
+        asked = daemon.lines("agent.permission")
+        lost = daemon.lines("tools.lost") + daemon.lines("tools.client_lost")
+
+    assert [(line["tool"], line["result"]) for line in called] == [(n, "ok") for n in CALLS]
+    assert (asked, lost) == ([], [])
+    assert "> It works." in (place.issues / "A.md").read_text()
 
 
 def results_in(body: Any) -> list[str]:
