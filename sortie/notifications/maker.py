@@ -160,11 +160,12 @@ class NotificationMaker:
         )
 
     def _issue(self, issue: Issue) -> NotifiedIssue:
+        link = texts.link_of(issue.url)
         return NotifiedIssue(
             id=issue.id,
-            identifier=issue.identifier,
+            identifier=self._redact(issue.identifier),
             title=self._redact(texts.harmless(issue.title, texts.TITLE_LENGTH)),
-            url=texts.link_of(issue.url),
+            url=None if link is None else self._redact(link),
         )
 
     def _record(self, made: Notice) -> rec.RecordNotification | None:

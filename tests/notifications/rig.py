@@ -31,14 +31,18 @@ def target(**keys: Any) -> NotificationTarget:
 def notice(key: str, event: str = HELD, **fields: Any) -> Notice:
     """Return a notice of an issue."""
     issue = NotifiedIssue(id="1", identifier="T-1", title="Paint the shed")
-    known = {"title": f"T-1: {key}", "text": "what happened\nwhat to do", "issue": issue}
+    known: dict[str, Any] = {
+        "title": f"T-1: {key}",
+        "text": "what happened\nwhat to do",
+        "issue": issue,
+    }
     return Notice(key=key, event=event, **known | fields)
 
 
 def outgoing(key: str = "held:1", **fields: Any) -> Outgoing:
     """Return a notice on its way."""
     told = {name: fields.pop(name) for name in ("title", "text", "links") if name in fields}
-    known = {"id": 1, "notification": notice(key, **told), "created_at": NOON}
+    known: dict[str, Any] = {"id": 1, "notification": notice(key, **told), "created_at": NOON}
     return Outgoing(**known | fields)
 
 
