@@ -233,6 +233,7 @@ class NotificationService:
                 raise
             except StoreError:  # the journal tells of it
                 pass
+            self._uncounted.set()
             await trio.sleep(_FORGET_PERIOD)
 
     async def _forget_once(self) -> None:

@@ -14,7 +14,7 @@ from sortie.config.settings import Settings
 from sortie.facts import Fact
 from sortie.model import Issue
 from sortie.orchestrator import Orchestrator, OrchestratorContext
-from sortie.orchestrator.context import Readiness
+from sortie.orchestrator.context import Readiness, tell_nobody
 from sortie.orchestrator.guarded_tracker import GuardedTracker
 from sortie.orchestrator.recall import recall
 from sortie.scheduler import RunIds, policy_of
@@ -61,6 +61,7 @@ class World:
         self.readiness = Readiness()
         self.preflight_error: Exception | None = None
         self.lives = 0
+        self.notify = tell_nobody
         self.scheduler = AuditedScheduler(
             policy_of(self.settings), now=0.0, new_run_id=RunIds(UUID(int=0))
         ).audit()
@@ -111,6 +112,7 @@ class World:
             preflight=lambda: self._preflight(),
             wall=self.wall,
             compares=self.compares,
+            notify=self.notify,
         )
         return Orchestrator(self.scheduler, self.settings, context, due_comments=memory.comments)
 
