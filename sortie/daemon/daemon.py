@@ -99,8 +99,8 @@ class Daemon:
             self._notifications.sink,
         ]
         if self._traces is not None:
-            self._secrets.tell(self._traces.sink.hide)
-            self._sinks.append(self._traces.sink)
+            self._secrets.tell(self._traces.hide)
+            self._sinks.append(self._traces)
         self._host_isolation: Callable[[], tuple[str, ...]]
         self._tracker: GuardedTracker
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+import traceback
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ import trio
 
 from sortie import agents
 from sortie.config.traces import trace_target
+from sortie.facts import Fact
 from sortie.resources import Shortage, run_in_thread
 from sortie.telemetry import Publish, facts
 from sortie.workflow.loader import Workflow
@@ -30,9 +32,23 @@ class RunTraces:
     """The sink, and the task that sees to the export."""
 
     def __init__(self, pipeline: SpanPipeline, sink: TraceSink, publish: Publish) -> None:
-        self.sink = sink
+        self.hide = sink.hide
+        self._sink = sink
         self._pipeline = pipeline
         self._publish = publish
+        self._has_crashed = False
+
+    def __call__(self, fact: Fact) -> None:
+        """Make spans of a fact, as a sink; after a bug in that, or in the SDK, of none any more."""
+        if not self._has_crashed:
+            self._guarded(self._sink, fact)
+
+    def _guarded(self, act: Callable[..., None], *args: Fact) -> None:
+        try:
+            act(*args)
+        except Exception:  # the edge: no run ends because of its spans
+            self._has_crashed = True
+            self._publish(facts.AdapterCrashed(where="traces", traceback=traceback.format_exc()))
 
     async def run(self) -> None:
         """Tell now and then what became of spans, until cancelled; then send what is left."""
@@ -41,7 +57,8 @@ class RunTraces:
                 await trio.sleep(TELL_EVERY)
                 self._tell()
         finally:
-            self.sink.close()
+            if not self._has_crashed:
+                self._guarded(self._sink.close)
             with trio.move_on_after(FLUSH_SECONDS, shield=True), suppress(Shortage):
                 await run_in_thread(self._pipeline.flush, abandon_on_cancel=True)
             self._pipeline.give_up()

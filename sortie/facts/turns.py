@@ -52,13 +52,14 @@ class SessionRefused(RunFact, frozen=True, kw_only=True):
     timed_out: bool = False
 
 
-@fact("turn.started", "info", hidden=("prompt",))
+@fact("turn.started", "info", hidden=("agent", "prompt"))
 class TurnBegan(RunFact, frozen=True, kw_only=True):
-    """A turn's prompt is about to be given to the agent; ``prompt`` is None but where
-    ``traces.content`` wants it, and is cut there."""
+    """A turn's prompt is about to be given to an agent, of the kind ``agent``; ``prompt`` is None
+    but where ``traces.content`` wants it, and is cut there."""
 
     turn: int
     max_turns: int
+    agent: str = ""
     prompt: str | None = None
 
 

@@ -65,6 +65,7 @@ async def take_turn(turn: TurnRequest, session: Session) -> TurnEnd:
             run_id=turn.job.run_id,
             turn=turn.number,
             max_turns=settings.max_turns,
+            agent=settings.kind,
             prompt=_content(turn, turn.prompt),
         )
     )

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from sortie.telemetry import facts
 from sortie.telemetry.traces.run_spans import RunSpans
 
 
 def tell(
     run: RunSpans,
-    agent: str,
-    provider: str,
     fact: facts.RunFact | facts.HookCompleted,
     now: int,
+    provider_of: Callable[[str], str],
 ) -> None:
-    """Change the spans of a run by a fact about it; ``agent`` is its agent's kind."""
+    """Change the spans of a run by a fact about it; ``provider_of`` as in TracedWorkflow."""
     match fact:
         case facts.RunPhaseChanged(phase=phase):
             run.enter(phase, now)
@@ -22,7 +23,7 @@ def tell(
         case facts.SessionRefused():
             run.refused(fact, now)
         case facts.TurnBegan():
-            run.began_turn(fact, agent, provider, now)
+            run.began_turn(fact, provider_of(fact.agent), now)
         case facts.TurnCompleted():
             run.ended_turn(fact, now)
         case facts.DeliveryAdvanced():

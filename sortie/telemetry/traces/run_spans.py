@@ -37,7 +37,7 @@ _STEPS: Mapping[Stage, str] = {
 
 
 class RunSpans:
-    """The spans of a run from its start to its end; ``provider`` is whose models its agent asks."""
+    """The spans of a run from its start to its end."""
 
     def __init__(self, run_id: RunId, root: OpenSpan, add: AddSpan, *, content: bool) -> None:
         self.root = root
@@ -149,13 +149,13 @@ class RunSpans:
         span.error = fact.error_kind.value
         span.tell("session.refused", now, timed_out=fact.timed_out)
 
-    def began_turn(self, fact: facts.TurnBegan, agent: str, provider: str, now: int) -> None:
-        """Begin a turn."""
+    def began_turn(self, fact: facts.TurnBegan, provider: str, now: int) -> None:
+        """Begin a turn; ``provider`` is whose models its agent asks."""
         self._end_turn(now)
         self._end_phase(now)
         self._turns += 1
         span = OpenSpan(
-            name=f"invoke_agent {agent}",
+            name=f"invoke_agent {fact.agent}",
             span_id=self._id(turn_part(self._turns)),
             parent_id=(self._review or self.root).span_id,
             start=now,
@@ -163,7 +163,7 @@ class RunSpans:
             attributes={
                 "gen_ai.operation.name": "invoke_agent",
                 "gen_ai.provider.name": provider,
-                "gen_ai.agent.name": agent,
+                "gen_ai.agent.name": fact.agent,
                 "gen_ai.conversation.id": self._sessions.get(fact.role),
                 "sortie.turn": fact.turn,
                 "sortie.role": fact.role,
@@ -177,7 +177,6 @@ class RunSpans:
         if self.turn is None:
             return
         span = self.turn.span
-        span.name = f"invoke_agent {fact.agent}"
         span.attributes |= {
             "sortie.turn.outcome": fact.outcome.value,
             "sortie.credits": fact.spent.credits,

@@ -59,7 +59,7 @@ class TraceSink:
         self._workflow = workflow
         self._add_span = add
         self._redact = redactor(())
-        self._runs: dict[RunId, tuple[RunSpans, str]] = {}
+        self._runs: dict[RunId, RunSpans] = {}
         self._last: OrderedDict[IssueId, RunId] = OrderedDict()
         self._triggers: dict[IssueId, str] = {}
         self._merges = 0
@@ -71,7 +71,7 @@ class TraceSink:
     def close(self) -> None:
         """End what is under way of each run, which itself the next daemon ends."""
         now = self._workflow.wall()
-        for run, _ in self._runs.values():
+        for run in self._runs.values():
             run.abandon(now)
         self._runs.clear()
 
@@ -97,7 +97,7 @@ class TraceSink:
         root = root_span(fact.run_id, now, self._about(issue, fact.rule) | told)
         root.links = former
         spans = RunSpans(fact.run_id, root, self._add, content=self._workflow.content)
-        self._runs[fact.run_id] = (spans, fact.agent)
+        self._runs[fact.run_id] = spans
 
     def _recovered(self, fact: facts.RunRecovered) -> None:
         self._remember(fact.issue.id, fact.run_id)
@@ -116,7 +116,7 @@ class TraceSink:
         self._add(root.over(trace_id_of(fact.run_id), round(fact.heard_of * 1e9)))
 
     def _finished(self, fact: facts.RunFinished) -> None:
-        run, _ = self._runs.pop(fact.run_id, (None, ""))
+        run = self._runs.pop(fact.run_id, None)
         if run is None:
             return
         kind, content = fact.error_kind, self._workflow.content
@@ -138,11 +138,9 @@ class TraceSink:
         run.end(self._workflow.wall())
 
     def _of_run(self, fact: facts.RunFact | facts.HookCompleted) -> None:
-        known = None if fact.run_id is None else self._runs.get(fact.run_id)
-        if known is not None:
-            run, agent = known
-            provider = self._workflow.provider_of(agent)
-            tell(run, agent, provider, fact, self._workflow.wall())
+        run = None if fact.run_id is None else self._runs.get(fact.run_id)
+        if run is not None:
+            tell(run, fact, self._workflow.wall(), self._workflow.provider_of)
 
     def _waits(self, fact: facts.RetryScheduled) -> None:
         self._triggers[fact.issue.id] = fact.trigger.value

@@ -41,7 +41,7 @@ class Rig:
             name="/w/WORKFLOW.md",
             sample=sample,
             content=content,
-            provider_of=lambda kind: {"kiro": "kiro"}[kind],
+            provider_of=lambda kind: {"kiro": "kiro", "claude-code": "anthropic"}.get(kind, kind),
             wall=lambda: self.now,
         )
         self.sink = TraceSink(workflow, self.spans.append)
@@ -68,8 +68,10 @@ def tool(call: str, **fields: object) -> f.ToolCallEnded:
     return replace(ended, **fields)
 
 
-def began(turn: int = 1, role: str | None = None, prompt: str | None = None) -> f.TurnBegan:
-    return f.TurnBegan(run_id=RUN, turn=turn, max_turns=3, role=role, prompt=prompt)
+def began(
+    turn: int = 1, role: str | None = None, prompt: str | None = None, agent: str = "kiro"
+) -> f.TurnBegan:
+    return f.TurnBegan(run_id=RUN, turn=turn, max_turns=3, role=role, agent=agent, prompt=prompt)
 
 
 def completed(turn: int = 1, **fields: object) -> f.TurnCompleted:
@@ -113,8 +115,8 @@ WHOLE: Sequence[f.Fact] = (
     f.CommandVerified(run_id=RUN, command="make", ok=False, status="exit 2", seconds=0.25),
     f.DeliveryAdvanced(run_id=RUN, stage=Stage.PROVEN, branch="b", head="abc"),
     phase("review"),
-    began(role="reviewer"),
-    completed(role="reviewer"),
+    began(role="reviewer", agent="claude-code"),
+    completed(role="reviewer", agent="claude-code"),
     phase("delivery"),
     f.ReviewFinished(
         run_id=RUN,
@@ -155,7 +157,7 @@ def test_a_run_is_a_tree_of_its_phases_turns_and_tools() -> None:
         ("verify", "delivery"),
         ("prove", "delivery"),
         ("review", "run"),
-        ("invoke_agent kiro", "review"),
+        ("invoke_agent claude-code", "review"),
         ("push", "delivery"),
         ("pull request", "delivery"),
         ("end", "run"),
@@ -197,8 +199,11 @@ def test_a_turn_keeps_to_the_conventions() -> None:
     """Model, session and tokens have the names of the conventions; tokens are added up."""
     rig = Rig()
     rig.tell(*WHOLE)
-    turn = next(span for span in rig.spans if span.name == "invoke_agent kiro")
+    turn, reviewer = rig.one("invoke_agent kiro"), rig.one("invoke_agent claude-code")
 
+    assert reviewer.attributes["gen_ai.provider.name"] == "anthropic"
+    assert reviewer.attributes["sortie.role"] == "reviewer"
+    assert "gen_ai.conversation.id" not in reviewer.attributes
     assert turn.kind == "client"
     assert turn.attributes == {
         "gen_ai.operation.name": "invoke_agent",
@@ -225,7 +230,7 @@ def test_the_ids_are_those_that_programs_were_given() -> None:
     """What an agent or a hook adds stands below its turn, or its hook."""
     rig, trace = Rig(), RunTrace(RUN, 1.0)
     rig.tell(*WHOLE)
-    turns = [span.span_id for span in rig.spans if span.name == "invoke_agent kiro"]
+    turns = [span.span_id for span in rig.spans if span.name.startswith("invoke_agent")]
     before = trace.turn()
     trace.begin_turn()
 
