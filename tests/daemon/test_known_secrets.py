@@ -6,8 +6,10 @@ import io
 import json
 
 from sortie.daemon.known_secrets import MINTED_KEPT, KnownSecrets
+from sortie.daemon.secrets_in_settings import known_secrets, secrets_of
 from sortie.telemetry.log import configure, hide
 from sortie.telemetry.log.structlog_alone import structlog
+from tests.config.sample import GOOD, around, settings_of
 
 
 def test_each_change_is_told() -> None:
@@ -48,3 +50,18 @@ def test_the_log_hides_what_it_is_told_of_later() -> None:
     structlog.get_logger().info("hook.completed", output="named and ghs-minted")
 
     assert json.loads(stream.getvalue())["output"] == "*** and ***"
+
+
+def test_headers_of_traces_are_secrets_of_the_daemon() -> None:
+    """A variable with them is kept from agents where they are Sortie's; the log hides them."""
+    variable = "OTEL_EXPORTER_OTLP_HEADERS"
+    environ = {variable: "authorization=Bearer%20from-the-variable"}
+    none = settings_of(GOOD)
+    some = settings_of(GOOD + "traces: {}\n", around(environ))
+    own = settings_of(GOOD + "traces: {headers: {authorization: from-the-file}}\n")
+
+    assert variable not in secrets_of(none).names | secrets_of(own).names
+    assert variable in secrets_of(some).names
+    assert "from-the-file" in secrets_of(own).values
+    assert "from-the-variable" in known_secrets(some, environ)
+    assert "from-the-variable" not in known_secrets(own, environ) | known_secrets(none, environ)
