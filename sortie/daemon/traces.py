@@ -79,9 +79,10 @@ class RunTraces:
 def run_traces(
     workflow: Workflow, environ: Mapping[str, str], publish: Publish
 ) -> RunTraces | None:
-    """Return what makes and sends spans; None, and nothing is loaded, where none are wanted."""
+    """Return what makes and sends spans; None, and nothing is loaded, where none are wanted, or
+    OpenTelemetry's own variable switches all of it off."""
     traces = workflow.settings.traces
-    if traces is None:
+    if traces is None or environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         return None
     from sortie.telemetry.traces.pipeline import SpanPipeline
     from sortie.telemetry.traces.sink import TracedWorkflow, TraceSink

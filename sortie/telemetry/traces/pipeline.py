@@ -31,6 +31,18 @@ SEND_EVERY = 2.0
 """Seconds that a span waits at most before it is sent, where nothing holds it up."""
 
 _KINDS = {"internal": trace.SpanKind.INTERNAL, "client": trace.SpanKind.CLIENT}
+_NO_LIMITS = SpanLimits(
+    max_attributes=SpanLimits.UNSET,
+    max_events=SpanLimits.UNSET,
+    max_links=SpanLimits.UNSET,
+    max_span_attributes=SpanLimits.UNSET,
+    max_event_attributes=SpanLimits.UNSET,
+    max_link_attributes=SpanLimits.UNSET,
+    max_attribute_length=SpanLimits.UNSET,
+    max_span_attribute_length=SpanLimits.UNSET,
+)
+"""What comes here is bounded; each limit that is not given would be read from a variable."""
+
 _SAMPLED = trace.TraceFlags(trace.TraceFlags.SAMPLED)
 
 
@@ -66,7 +78,7 @@ class SdkSpans:
             resource=Resource(resource, SCHEMA),
             shutdown_on_exit=False,
             id_generator=self._ids,
-            span_limits=SpanLimits(max_attributes=SpanLimits.UNSET),
+            span_limits=_NO_LIMITS,
         )
         self._provider.add_span_processor(processor)
         self._tracer = self._provider.get_tracer("sortie", __version__, schema_url=SCHEMA)

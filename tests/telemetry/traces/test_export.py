@@ -216,6 +216,11 @@ def test_the_environment_of_the_process_changes_nothing(monkeypatch: pytest.Monk
         "OTEL_EXPORTER_OTLP_HEADERS": "x-other=1",
         "OTEL_TRACES_SAMPLER": "always_off",
         "OTEL_BSP_MAX_QUEUE_SIZE": "1",
+        "OTEL_BSP_SCHEDULE_DELAY": "never",
+        "OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT": "1",
+        "OTEL_SPAN_EVENT_COUNT_LIMIT": "many",
+        "OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT": "0",
+        "OTEL_EXPORTER_OTLP_TIMEOUT": "soon",
         "OTEL_RESOURCE_ATTRIBUTES": "service.name=other",
     }
     for name, value in given.items():
@@ -226,6 +231,7 @@ def test_the_environment_of_the_process_changes_nothing(monkeypatch: pytest.Monk
         close(spans)
 
     assert [span.name for span in receiver.spans] == ["run"]
+    assert receiver.spans[0].attributes["error.type"] == "port_exit"
     assert "x-other" not in receiver.requests[0]
     assert receiver.resources[0]["service.name"] == "sortie"
 
