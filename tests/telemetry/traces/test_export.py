@@ -147,6 +147,22 @@ def test_any_other_refusal_is_final(answer: Answer, caplog: pytest.LogCaptureFix
     assert "not-for-anybody" not in caplog.text + repr(spans) + repr(target("u")) + str(total)
 
 
+def test_an_error_repeats_no_header(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even one that no request can have, which the library quotes."""
+    monkeypatch.setattr(exporter, "PATIENCE", 0.0)
+    headers = {"Authorization": "Bearer not-for\nanybody"}
+    with receiving() as receiver:
+        spans = SpanPipeline(
+            TraceTarget(url=receiver.url, headers=headers, service="sortie", resource={})
+        )
+        spans.add(SPAN)
+        total = counted(spans, lambda counts: counts.failed > 0)
+        close(spans)
+
+    assert "***" in str(total.error)
+    assert "not-for" not in str(total.error)
+
+
 def test_spans_that_a_collector_refuses_alone_are_counted() -> None:
     """Its answer is a success that says how many it has not taken, and why."""
     partial = ExportTracePartialSuccess(rejected_spans=1, error_message=f"too old: {TOKEN}")
