@@ -32,6 +32,7 @@ from tests.sim.disk import Disk
 from tests.sim.leases.freezing import FreezablePlug
 from tests.sim.leases.lease_server import LeaseServer, OpenTransaction
 from tests.sim.leases.wire import NoAnswerError, Wire
+from tests.sim.system.account import Ledger
 from tests.sim.system.trace import Trace
 from tests.store.inline import InlineThread
 
@@ -158,8 +159,9 @@ class _WiredThread(InlineThread):
 
 
 class LeasedStore(DatabaseStore):
-    """The store of one leader. ``committed`` is told of records at the moment of their commit, and
-    ``recovered`` that what an earlier leader left has been read."""
+    """The store of one leader. ``asked`` returns the account as it stands when records are given to
+    the store, and ``committed`` is told of it and of them at the moment of their commit;
+    ``recovered`` is told that what an earlier leader left has been read."""
 
     def __init__(
         self, rows: Rows, lease: Lease, wire: Wire, plug: FreezablePlug, draw: Random
@@ -173,7 +175,10 @@ class LeasedStore(DatabaseStore):
         self._tries = count()
         self._newest_try = -1
         self._made = set[int]()
-        self.committed: Callable[[Sequence[Record], float], object] = lambda _records, _at: None
+        self.asked: Callable[[], Ledger | None] = lambda: None
+        self.committed: Callable[[Sequence[Record], float, Ledger | None], object] = (
+            lambda _records, _at, _asked: None
+        )
         self.recovered: Callable[[], object] = lambda: None
         self.read_at = -1
         self.own_commits = 0
@@ -195,9 +200,9 @@ class LeasedStore(DatabaseStore):
         """Write all records or none, but for those that an earlier try has written."""
         if not records:
             return
-        mark, written = next(self._tries), tuple(records)
+        mark, written, asked = next(self._tries), tuple(records), self.asked()
         try:
-            await self._change(partial(self._write, mark=mark, records=written, at=at))
+            await self._change(partial(self._write, mark=mark, asked=asked, records=written, at=at))
         except StoreError as error:
             has_begun = self._newest_try >= mark
             if has_begun or not self._doubted.is_in_doubt:
@@ -209,7 +214,14 @@ class LeasedStore(DatabaseStore):
             raise
         self._doubted.succeeded(written)
 
-    def _write(self, database: Database, mark: int, records: tuple[Record, ...], at: float) -> None:
+    def _write(
+        self,
+        database: Database,
+        mark: int,
+        asked: Ledger | None,
+        records: tuple[Record, ...],
+        at: float,
+    ) -> None:
         if mark <= self._newest_try:
             raise StoreError("the session of that commit has ended")  # a later one has begun
         self._newest_try = mark
@@ -220,5 +232,5 @@ class LeasedStore(DatabaseStore):
             for record in rest:
                 self._rows.trace.tell("record", record)
             self._rows.changed()
-            self.committed(rest, at)
+            self.committed(rest, at, asked)
         self._made.add(mark)

@@ -66,6 +66,7 @@ class Life:
 
     async def recovered(self, store: LeasedStore) -> Memory:
         """Take over what an earlier leader left."""
+        store.asked = lambda: self._account.now.copy()
         store.committed = self._witnesses.committed
         store.recovered = self._begin_account
         recovery = Recovery(

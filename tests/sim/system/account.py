@@ -109,11 +109,15 @@ class Account:
         self.open: dict[RunId, OpenRun] = {}
         self.parked: dict[str, int] = {}
 
-    def commit(self, records: Sequence[Record]) -> None:
-        """Note that records are on disk, and with them all that was decided so far.
+    def commit(self, records: Sequence[Record], asked: Ledger | None = None) -> None:
+        """Note that records are on disk, and with them all that was decided so far; ``asked`` is
+        the ledger of the moment when they were given to the store, if that is longer ago.
 
         The record of a crash holds nothing else, and what recovery records nobody decided before.
+        That a comment was made is recorded beside what was decided.
         """
+        if all(isinstance(record, rec.ForgetComment) for record in records):
+            return
         if any(isinstance(record, rec.RecordCrash) for record in records):
             self._rebase(records)
             return
@@ -126,7 +130,10 @@ class Account:
                     self.now.holds.pop(record.issue_id, None)
                 elif isinstance(record, rec.ResetBudget):
                     self.now.sessions.pop(record.issue_id, None)
-        self._durable = self.now.copy()
+        if asked is None or self.recovering:
+            asked = self.now.copy()
+        asked.handoffs &= self.now.handoffs  # no crash undoes one that was made since
+        self._durable = asked
 
     def _rebase(self, records: Sequence[Record]) -> None:
         """Compare holds with what a crash left recorded as their baseline."""

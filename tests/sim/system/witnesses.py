@@ -15,7 +15,7 @@ from sortie.scheduler.claims import WORKED, HandingOff, Held, Rechecking, Stoppi
 from sortie.telemetry import facts
 from sortie.workspaces import workspace_key
 from tests.sim.disk import Disk
-from tests.sim.system.account import Account, OpenRun
+from tests.sim.system.account import Account, Ledger, OpenRun
 from tests.sim.system.machine import Machine, Process
 from tests.sim.system.trace import Trace
 from tests.worker.rig import ROOT
@@ -77,9 +77,9 @@ class Witnesses:
             if process.cookie or process.identity.started_at < looked:
                 self._trace.wrong(f"{path} was removed under {process}")
 
-    def committed(self, records: Sequence[Record], at: float) -> None:
-        """See records that are on disk now."""
-        self._account.commit(records)
+    def committed(self, records: Sequence[Record], at: float, asked: Ledger | None = None) -> None:
+        """See records that are on disk now; for ``asked`` see Account."""
+        self._account.commit(records, asked)
         for record in records:
             match record:
                 case rec.RecordExit(status=RunStatus.RUNNING):
