@@ -142,6 +142,7 @@ class AgentAdapter(Struct, frozen=True, kw_only=True):
     with them beside those of ``agent``, which it is given first. ``simulators``
     are words of a command, by their last path component, that only stand in for the agent.
     ``resumes``: a session can go on with an earlier one of the same host and workspace, by its id.
+    ``takes_tools``: a session's agent has the tools of its ``mcp_server``.
     ``reports`` is what its agents may tell to have used: only that can be limited. ``demo`` is the
     block with which ``sortie demo`` lets the agent work on its issues. ``checks`` are what ``sortie
     doctor`` looks at besides the program, such as the credential: they cost nothing and change
@@ -171,6 +172,7 @@ class AgentAdapter(Struct, frozen=True, kw_only=True):
     demo: Mapping[str, object] = field(default_factory=dict)
     commands: Mapping[str, str] = field(default_factory=dict)
     checks: Callable[[AgentLook], Sequence[Check]] = lambda _look: ()
+    takes_tools: bool = True
     read_only: Callable[[Any], BaseModel] | None = None
     keeps: Callable[[Mapping[str, str], Sequence[str]], Sequence[str]] = lambda _env, _argv: ()
     model_endpoints: Callable[[AgentCommand], Sequence[ModelEndpoint]] = lambda _command: ()

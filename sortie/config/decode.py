@@ -20,7 +20,7 @@ from sortie.config.decode_notifications import (
 )
 from sortie.config.decode_rules import RULES_KEY, RuleDecoder, with_rules
 from sortie.config.fields import sections_of
-from sortie.config.findings import all_findings
+from sortie.config.findings import all_findings, tools_findings
 from sortie.config.limits import drop_useless_limits
 from sortie.config.messages import describe, misspelt, nearest
 from sortie.config.overrides import overlay
@@ -170,6 +170,8 @@ def _decoded(report: Report, schemas: Schemas, context: DecodeContext) -> Settin
     for finding in review_findings(parts, schemas, blocks):
         _tell(report, finding)
     for finding in traces_findings(parts["traces"], context.lookup):
+        _tell(report, finding)
+    for finding in tools_findings(top_level.tools, agent):
         _tell(report, finding)
     for schema in (tracker, agent):
         _warn(report, schema, blocks)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel
@@ -20,6 +20,7 @@ from sortie.config.worker import WorkerSettings
 from sortie.documents import Path
 from sortie.model import LOCAL, state_key
 from sortie.model.addresses import is_endpoint, is_loopback
+from sortie.model.tools import ToolName
 
 
 def _warning(path: Path, message: str, *needs: Path) -> Finding:
@@ -159,6 +160,13 @@ def server_findings(server: ServerSettings) -> Iterator[Finding]:
     if server.public_url is not None and not is_endpoint(server.public_url):
         message = "needs an address as https://sortie.example.com"
         yield Finding(path=("server", "public_url"), message=message)
+
+
+def tools_findings(tools: Sequence[ToolName], agent: BlockSchema | None) -> Iterator[Finding]:
+    """Yield a warning where the agent takes no tools of Sortie's."""
+    if tools and isinstance(agent, AgentSchema) and not agent.takes_tools:
+        message = f"means nothing to a {agent.block_name} agent, which connects to no MCP server"
+        yield Finding(path=("tools",), message=message, severity="warning")
 
 
 def all_findings(

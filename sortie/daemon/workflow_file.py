@@ -52,6 +52,7 @@ def _agent_block(adapter: AgentAdapter) -> AgentSchema:
         warn=adapter.warn,
         check=adapter.check,
         unreported=unreported,
+        takes_tools=adapter.takes_tools,
         read_only=adapter.read_only,
         leads=lambda agent: bool(adapter.model_endpoints(agent.command)),
         commands=adapter.commands,

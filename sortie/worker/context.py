@@ -17,6 +17,7 @@ from sortie.model.git_urls import GitUrl
 from sortie.model.hiding import repr_without
 from sortie.model.secrets import unchanged
 from sortie.model.stages import PassedStage
+from sortie.model.tools import ToolName
 from sortie.model.traces import RunTrace
 from sortie.model.watches import Reaction
 from sortie.scheduler import Event
@@ -85,7 +86,8 @@ class RunContext(Struct, frozen=True, kw_only=True):
     whether the agent can go on with a session by its id. ``redact`` returns a text without the
     secrets that the daemon knows; whatever comes from a run is passed through it. ``remote`` is the
     repository that runs work in, ``reviewer`` judges the work, and ``wall`` is around the agents
-    and the commands of verify; each is None where there is none.
+    and the commands of verify; each is None where there is none. ``tools`` are those that the agent
+    has.
     """
 
     settings: Settings
@@ -104,6 +106,7 @@ class RunContext(Struct, frozen=True, kw_only=True):
     remote: RemoteRepository | None = None
     reviewer: ReviewerAgent | None = None
     wall: SandboxedTransport | None = None
+    tools: tuple[ToolName, ...] = ()
 
     __repr__ = repr_without("environ", "redact")
 

@@ -67,7 +67,7 @@ class Run:
     def __init__(
         self, job: Assignment, context: RunContext, reporter: RunReporter, scopes: RunScopes
     ) -> None:
-        self.token = new_token() if context.settings.tools else ""
+        self.token = new_token() if context.tools else ""
         context = without_token(context, self.token)
         self.job = job
         self.issue = job.issue

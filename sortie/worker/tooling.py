@@ -38,7 +38,7 @@ async def tools_for(
 ) -> AsyncIterator[ToolChannel | None]:
     """Have the tools that the settings name, None where they name none, or there are none to be
     had; ``env`` is the agent's."""
-    names = context.settings.tools
+    names = context.tools
     if not names:
         yield None
         return

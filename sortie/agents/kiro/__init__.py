@@ -49,6 +49,7 @@ ADAPTER = AgentAdapter(
     reports=frozenset({"credits"}),
     simulators=frozenset({"sortie-kiro-sim", "sortie.kiro.simulator"}),
     demo={"trust_all_tools": True},
+    takes_tools=False,  # it turns MCP off under an API key, without which Sortie does not run it
     checks=checks,
     read_only=read_only,
     keeps=keeps,
