@@ -125,6 +125,11 @@ COMMANDS: Mapping[str, Sequence[str]] = {
         "sortie open --print",
         "sortie open --format json | jq -r '.url'",
     ),
+    "mcp": (
+        "sortie.cli.mcp",
+        "sortie mcp",
+        "sortie mcp ~/workspaces/DEMO-1",
+    ),
     "refresh": (
         "sortie.cli.operator",
         "sortie refresh",

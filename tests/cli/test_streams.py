@@ -44,6 +44,7 @@ render A
 render A --format json
 history
 history --format json
+mcp --help
 logs A
 logs A --format json
 logs A --follow
