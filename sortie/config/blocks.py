@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from sortie.config.context import DecodeContext
-from sortie.config.fields import fields_of, is_secret, lookup_of, sections_of
+from sortie.config.fields import fields_of, is_secret, leaves_of, lookup_of, sections_of
 from sortie.config.messages import describe, explain, nearest
 from sortie.config.references import Resolved, resolve, unset, unset_warning
 from sortie.config.report import Report
@@ -69,18 +69,26 @@ class _Decoding(Struct, kw_only=True):
 
     def look_up(self) -> None:
         """Look up the references of every setting; what is unset or wrong is dropped."""
-        for key, info in fields_of(self.model).items():
-            entry, lookup = self.node.entries().get(key), lookup_of(info)
+        self.node = self._looked_up(self.node, self.path, self.model)
+
+    def _looked_up(self, node: Node, path: Path, model: type[BaseModel]) -> Node:
+        sections = sections_of(model)
+        for key, info in fields_of(model).items():
+            entry, lookup = node.entries().get(key), lookup_of(info)
+            if entry is not None and key in sections and isinstance(entry.value, Mapping):
+                inner = self._looked_up(entry, (*path, key), sections[key])
+                node = node.with_entry(key, inner)
             if entry is None or lookup is None:
                 continue
             found = resolve(entry, lookup, self.context)
-            self._tell(found, entry, (*self.path, key))
+            self._tell(found, entry, (*path, key))
             if is_secret(info):
                 self.report.secret_variables += found.used
             if found.node is None:
-                self.node = self.node.without_entry(key)
+                node = node.without_entry(key)
             else:
-                self.node = self.node.with_entry(key, found.node)
+                node = node.with_entry(key, found.node)
+        return node
 
     def _tell(self, found: Resolved, entry: Node, path: Path) -> None:
         for node, message in found.warnings:
@@ -145,9 +153,20 @@ class _Decoding(Struct, kw_only=True):
             self.report.error(entry, path, f"is required, but {unset(names)}")
             return about
         node = self._empty(loc) or self.node.at(self._written(loc)) or self.node
-        shown = not is_secret(fields_of(self.model)[str(loc[0])])
+        shown = not self._holds_secret(loc)
         self.report.error(node, path, explain(error, node.plain(), shown=shown))
         return about
+
+    def _holds_secret(self, loc: Path) -> bool:
+        """Tell whether a location is a secret, or a block with one."""
+        model: type[BaseModel] | None = self.model
+        for key in map(str, loc):
+            if model is None or key not in fields_of(model):
+                return False
+            if is_secret(fields_of(model)[key]):
+                return True
+            model = sections_of(model).get(key)
+        return model is not None and any(is_secret(info) for _, info in leaves_of(model))
 
     def _is_item(self, loc: Path) -> bool:
         return len(loc) > 1 and isinstance(loc[1], int) and self.node.at(loc[:2]) is not None

@@ -16,6 +16,7 @@ from sortie.config.schemas import AgentSchema, BlockSchema, TrackerSchema
 from sortie.config.settings import AgentSettings, HookSettings, ServerSettings, TrackerSettings
 from sortie.config.store import store_findings
 from sortie.config.trust import files_findings, trust_findings
+from sortie.config.webhook_findings import webhook_findings
 from sortie.config.worker import WorkerSettings
 from sortie.documents import Path
 from sortie.model import LOCAL, state_key
@@ -209,3 +210,4 @@ def all_findings(
     if parts["store"] is not None:
         yield from store_findings(parts["store"])
     yield from server_findings(parts["server"])
+    yield from webhook_findings(parts)

@@ -36,10 +36,10 @@ _CREDENTIAL: Path = ("repository", "credential")
 
 def forge_kind(settings: Settings) -> str:
     """Return the kind of forge of settings that were checked; NO_FORGE for none."""
-    return _kind(settings.repository, settings.forge, settings.tracker) or NO_FORGE
+    return kind_of_forge(settings.repository, settings.forge, settings.tracker) or NO_FORGE
 
 
-def _kind(
+def kind_of_forge(
     repository: RepositorySettings, forge: ForgeSettings, tracker: TrackerSettings | None
 ) -> str | None:
     """Return the kind, None where neither the settings nor the address tell it."""
@@ -93,7 +93,7 @@ def _without_url(
 def _about_kind(
     repository: RepositorySettings, forge: ForgeSettings, tracker: TrackerSettings | None
 ) -> Iterator[Finding]:
-    kind = _kind(repository, forge, tracker)
+    kind = kind_of_forge(repository, forge, tracker)
     if kind is None:
         message = "cannot be told from repository.url; needs github, gitlab, gitea or none"
         yield Finding(path=_KIND, message=message, needs=(_URL,))
@@ -156,7 +156,7 @@ def _about_reactions(
     path: Path = ("reactions",)
     if not reactions.on:
         return
-    if _kind(repository, forge, tracker) == NO_FORGE:
+    if kind_of_forge(repository, forge, tracker) == NO_FORGE:
         message = "means nothing without pull requests: set repository.url and forge.kind"
         yield Finding(path=path, message=message, severity="warning", needs=(_URL, _KIND))
     if tracker is None:

@@ -9,6 +9,7 @@ from sortie.config.values import Frozen
 _TRACKER = ("kind", *TRACKER_KEYS)
 _TOP_LEVEL = ("db_path", "isolation")
 _WORKSPACE = ("root",)
+_WEBHOOKS = ("port",)
 _SECTIONS = ("repository", "forge", "server", "logging", "store", "traces")
 _OF_RULES = ("repository", "forge")
 
@@ -31,6 +32,11 @@ def needs_restart(old: Settings, new: Settings) -> tuple[str, ...]:
         f"workspace.{name}"
         for name in _WORKSPACE
         if getattr(old.workspace, name) != getattr(new.workspace, name)
+    ]
+    changed += [
+        f"webhooks.{name}"
+        for name in _WEBHOOKS
+        if getattr(old.webhooks, name) != getattr(new.webhooks, name)
     ]
     for section in _SECTIONS:
         before, after = getattr(old, section), getattr(new, section)
@@ -82,11 +88,13 @@ def _kept(old: Settings, same: Settings, new: Settings) -> Settings:
     """Return settings with what stays of the old ones; ``same`` are the old ones of its rule."""
     tracker = {name: getattr(old.tracker, name) for name in _TRACKER}
     home = {name: getattr(old.workspace, name) for name in _WORKSPACE}
+    webhooks = {name: getattr(old.webhooks, name) for name in _WEBHOOKS}
     blocks = {**new.blocks, old.tracker_block: old.block(old.tracker_block)}
     return new.model_copy(
         update={
             "tracker": new.tracker.model_copy(update=tracker),
             "workspace": new.workspace.model_copy(update=home),
+            "webhooks": new.webhooks.model_copy(update=webhooks),
             **{section: getattr(old, section) for section in _SECTIONS},
             **{section: getattr(same, section) for section in _OF_RULES},
             **{name: getattr(old, name) for name in _TOP_LEVEL},

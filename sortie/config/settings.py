@@ -49,6 +49,7 @@ from sortie.config.values import (
     milliseconds,
     whole,
 )
+from sortie.config.webhooks import WebhooksSettings
 from sortie.config.worker import WorkerSettings
 from sortie.model import state_key
 
@@ -226,6 +227,7 @@ class Settings(Block):
     share: ShareSettings = ShareSettings()
     worker: WorkerSettings = WorkerSettings()
     server: ServerSettings = ServerSettings()
+    webhooks: WebhooksSettings = WebhooksSettings()
     logging: LoggingSettings = LoggingSettings()
     history: HistorySettings = HistorySettings()
     journal: JournalSettings = JournalSettings()

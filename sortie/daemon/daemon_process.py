@@ -17,6 +17,7 @@ from sortie.scheduler.grants import SlotGrant
 from sortie.telemetry import Publish
 from sortie.telemetry.live_runs import LiveRuns
 from sortie.transports.local import IsolationInForce, LocalTransport
+from sortie.web.webhooks.records import KindRecord
 
 
 class WorkflowEnding(Protocol):
@@ -71,6 +72,10 @@ class DaemonProcess(Protocol):
     ) -> str | None:
         """Answer for the workflow over HTTP, and have its file read again when the process is asked
         to; return the address, None where there is no server."""
+        ...
+
+    def deliveries(self, kind: str) -> KindRecord:
+        """Return what has come of a kind of webhook to this process."""
         ...
 
     def work_until_idle(

@@ -26,6 +26,8 @@ from sortie.daemon.endpoint_file import (
 from sortie.daemon.http_service import open_listener
 from sortie.daemon.leadership import Leaderships
 from sortie.daemon.relayed_leader import RelayedLeader, answer_relayed
+from sortie.daemon.relayed_wakes import RelayedWakes
+from sortie.daemon.webhook_service import WebhookService
 from sortie.facts import Fact
 from sortie.model import SortieError
 from sortie.resources import Shortage, run_in_thread
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from sortie.daemon.candidacy import Candidacy
     from sortie.daemon.http_server import HttpServer
     from sortie.daemon.relay import Relay
+    from sortie.orchestrator import Orchestrator
     from sortie.web.standby_app import StandbyServer
 
 FIRST_LEADER = 1.0
@@ -62,8 +65,10 @@ class HttpFront:
         self._listener = listener
         self._relay = relay
         self.publish = publish
+        self.webhooks = WebhookService(publish)
         self._app: ASGIApp | None = None
         self._loaded = trio.Event()
+        self._received = trio.Event()
 
     @property
     def url(self) -> str:
@@ -85,9 +90,13 @@ class HttpFront:
         await self._loaded.wait()
         from sortie.web.server import serve
 
-        await serve(self, self._listener, self.publish)
+        await self.webhooks.load()
+        self._received.set()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self.webhooks.run)
+            await serve(self.webhooks.before(self), self._listener, self.publish)
 
-    async def stand_by(self, candidacy: Candidacy, known: Set[str]) -> None:
+    async def stand_by(self, candidacy: Candidacy, settings: Settings, known: Set[str]) -> None:
         """Have the leader answer, until cancelled; ``known`` are secrets of this process."""
         with trio.move_on_after(FIRST_LEADER):
             await candidacy.leading.wait()
@@ -96,16 +105,23 @@ class HttpFront:
         server = await run_in_thread(standby_server, leader, self)
         if self._app is None:
             self.use(server.app)
-        await server.follow()
+        await self._received.wait()
+        wakes = RelayedWakes(leader, server.publish)
+        self.webhooks.stand_by("", settings, server.publish, wakes)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(wakes.run)
+            await server.follow()
 
-    async def lead(self, server: HttpServer, publish: Publish) -> None:
+    async def lead(self, server: HttpServer, orchestrator: Orchestrator, publish: Publish) -> None:
         """Answer as the leader, until cancelled; also what other daemons are asked."""
-        lease = current_lease()
+        lease, tell = current_lease(), orchestrator.tell
         assert lease is not None
         async with trio.open_nursery() as nursery:
             nursery.start_soon(server.follow)
-            nursery.start_soon(answer_relayed, self._relay, lease, server.app, "", publish)
+            nursery.start_soon(answer_relayed, self._relay, lease, server.app, "", publish, tell)
             self.use(server.app)
+            await self._received.wait()
+            self.webhooks.lead("", orchestrator, publish)
 
 
 @asynccontextmanager
@@ -125,13 +141,15 @@ async def opened_front(
     relay = leaderships.relay_of(settings)
     front = HttpFront(listener, access, relay, ProcessDrain(leaderships), publish)
     try:
+        await front.webhooks.open(settings.server, settings.webhooks.port)
         async with trio.open_nursery() as services:
             services.start_soon(front.serve)
-            services.start_soon(front.stand_by, candidacy, known)
+            services.start_soon(front.stand_by, candidacy, settings, known)
             yield front
             services.cancel_scope.cancel()
     finally:
         listener.close()
+        front.webhooks.close()
 
 
 def standby_server(leader: RelayedLeader, front: HttpFront) -> StandbyServer:

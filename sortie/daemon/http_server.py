@@ -12,6 +12,7 @@ from collections.abc import Mapping
 
 import trio
 from prometheus_client import CollectorRegistry
+from starlette.types import ASGIApp
 
 from sortie.config.rules import DEFAULT_RULE
 from sortie.daemon import state_view
@@ -84,11 +85,11 @@ class HttpServer:
         """Send what changes to all followers, until cancelled."""
         await self._live.run(self._publish)
 
-    async def run(self, listener: HttpListener) -> None:
-        """Serve until cancelled."""
+    async def run(self, listener: HttpListener, app: ASGIApp) -> None:
+        """Serve until cancelled; ``app`` is its own, or stands before it."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self.follow)
-            await serve(self.app, listener, self._publish)
+            await serve(app, listener, self._publish)
 
 
 def gauges_of(view: DaemonView) -> Gauges:

@@ -13,6 +13,7 @@ import trio
 from sortie.config.settings import ServerSettings, Settings
 from sortie.daemon.daemon_view import DaemonView
 from sortie.daemon.disk_space import DiskSpace, places_of
+from sortie.daemon.webhook_service import WebhookService
 from sortie.facts import Fact, PollCompleted
 from sortie.resources import FIRST_PAUSE, LONGEST_PAUSE, run_in_thread, shortage_behind
 from sortie.telemetry import Publish
@@ -65,6 +66,7 @@ class HttpService:
         self._kept: list[Fact] = []
         self._polled = trio.Event()
         self._count: Publish = self._kept.append
+        self.webhooks = WebhookService(publish)
 
     def __call__(self, fact: Fact) -> None:
         """Count a fact, now or later."""
@@ -83,18 +85,39 @@ class HttpService:
         """Take the port, unless a ``front`` has it, and return the address for commands on this
         machine; None: no server."""
         server = settings.server
+        if front is not None:
+            front.drain.views = lambda: (view,)
+            services.start_soon(self._lead, front, view, places_of(settings))
+            return front.url
+        await self.webhooks.open(server, settings.webhooks.port)
         if server.port == 0:
             self._count = lambda _fact: None
             self._kept.clear()
+            services.start_soon(self._receive_alone, view)
             return None
-        places = places_of(settings)
-        if front is not None:
-            front.drain.views = lambda: (view,)
-            services.start_soon(self._lead, front, view, places)
-            return front.url
         listener, access = await open_listener(server, token)
-        services.start_soon(self._serve, listener, access, view, places)
+        services.start_soon(self._serve, listener, access, view, places_of(settings))
         return listener.local_url
+
+    async def _receive_alone(self, view: DaemonView) -> None:
+        """Take deliveries of webhooks on a port of their own, if there is one, and serve nothing
+        else."""
+        if self.webhooks.has_own_port:
+            async with self._receiving(view):
+                await trio.sleep_forever()
+
+    @asynccontextmanager
+    async def _receiving(self, view: DaemonView) -> AsyncIterator[None]:
+        """Take deliveries for the length of the block."""
+        try:
+            await self.webhooks.load()
+            self.webhooks.lead("", view.orchestrator, self._publish)
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self.webhooks.run)
+                yield
+                nursery.cancel_scope.cancel()
+        finally:
+            self.webhooks.close()
 
     async def _serve(
         self,
@@ -104,14 +127,15 @@ class HttpService:
         places: Mapping[str, str],
     ) -> None:
         try:
-            async with self._opened(view, access, places) as server:
-                await server.run(listener)
+            async with self._opened(view, access, places) as server, self._receiving(view):
+                await server.run(listener, self.webhooks.before(server.app))
         finally:
             listener.close()
 
     async def _lead(self, front: HttpFront, view: DaemonView, places: Mapping[str, str]) -> None:
+        self.webhooks = front.webhooks
         async with self._opened(view, front.access, places, front.drain) as server:
-            await front.lead(server, self._publish)
+            await front.lead(server, view.orchestrator, self._publish)
 
     @asynccontextmanager
     async def _opened(

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import trio
 from msgspec.structs import replace
 
+from sortie.daemon.relayed_wakes import WAKE, told_of_wake
+from sortie.daemon.webhook_service import Tell
 from sortie.resources.lease import Lease, LeaseLost
 from sortie.store.relay import RelayedAnswer, RelayedRequest, Unanswered
 from sortie.telemetry import Publish
@@ -63,10 +65,10 @@ class RelayedLeader:
 
 
 async def answer_relayed(
-    relay: Relay, lease: Lease, app: ASGIApp, base: str, publish: Publish
+    relay: Relay, lease: Lease, app: ASGIApp, base: str, publish: Publish, tell: Tell
 ) -> None:
     """Answer, until cancelled, what other daemons are asked of a workflow that is led here. ``app``
-    serves it below the path ``base``."""
+    serves it below the path ``base``, and ``tell`` is told what their webhooks have named."""
     from sortie.web.relayed_requests import refused, relayed_answer
 
     waiting, requests = trio.open_memory_channel[RelayedRequest](_MOST_WAITING)
@@ -82,6 +84,9 @@ async def answer_relayed(
             lease.require()
         except LeaseLost as exc:
             relay.answer(request, refused(f"{exc}; nothing was done"))
+            return
+        if request.method == WAKE:
+            relay.answer(request, told_of_wake(request, tell))
             return
         with trio.move_on_after(_ANSWER_SECONDS):
             relay.answer(request, await relayed_answer(app, request, base, publish))

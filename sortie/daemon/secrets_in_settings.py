@@ -19,6 +19,7 @@ def secrets_of(settings: Settings) -> Secrets:
     known = (settings.tracker.api_key, settings.server.auth_token, *settings.secret_parts)
     values = frozenset(secret.get_secret_value() for secret in known if secret is not None)
     values |= settings.store.secrets
+    values |= frozenset(settings.webhooks.secrets.values())
     values |= {secret for target in settings.notifications for secret in target.secrets}
     if settings.traces is not None:
         values |= trace_target(settings.traces, lambda _name: None).secrets

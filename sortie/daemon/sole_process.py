@@ -24,6 +24,7 @@ from sortie.telemetry.live_runs import LiveRuns
 from sortie.telemetry.log import LogSink
 from sortie.telemetry.log import hide as hide_in_log
 from sortie.transports.local import IsolationInForce, LocalTransport
+from sortie.web.webhooks.records import KindRecord
 
 if TYPE_CHECKING:
     from sortie.daemon.common_limits import CommonLimits
@@ -118,6 +119,10 @@ class SoleProcess:
         if self._common is not None and self._lease is not None:
             self._common.join(view.orchestrator, self._lease)
         return await self._http.start(services, settings, self.token, view, self._front)
+
+    def deliveries(self, kind: str) -> KindRecord:
+        """See DaemonProcess."""
+        return self._http.webhooks.record(kind)
 
     def work_until_idle(
         self, services: trio.Nursery, orchestrator: Orchestrator

@@ -15,4 +15,5 @@ from sortie.facts.runs import *  # noqa: F403
 from sortie.facts.tools import *  # noqa: F403
 from sortie.facts.traces import *  # noqa: F403
 from sortie.facts.turns import *  # noqa: F403
+from sortie.facts.webhooks import *  # noqa: F403
 from sortie.facts.workflows import *  # noqa: F403

@@ -75,7 +75,7 @@ async def look(context: OrchestratorContext, question: do.LookAtPullRequests, te
     seen: dict[IssueId, PullRequestState] = {}
     writers: frozenset[str] = frozenset()
     try:
-        found, writers = await _seen(context, question.rule, tuple(question.pull_requests.values()))
+        found, writers = await _looked(context, question)
         seen = {
             issue_id: found[request.id]
             for issue_id, request in question.pull_requests.items()
@@ -91,16 +91,35 @@ async def look(context: OrchestratorContext, question: do.LookAtPullRequests, te
     tell(ev.PullRequestsSeen(question.token, asked, seen, writers, error, pause))
 
 
+async def _looked(
+    context: OrchestratorContext, question: do.LookAtPullRequests
+) -> tuple[Mapping[str, PullRequestState], frozenset[str]]:
+    """Read what was named by deliveries as of now, and the others as the forge shows them."""
+    asked, rule = question.pull_requests, question.rule
+    named = tuple(one for issue_id, one in asked.items() if issue_id in question.named)
+    others = tuple(one for issue_id, one in asked.items() if issue_id not in question.named)
+    found: dict[str, PullRequestState] = {}
+    writers = frozenset[str]()
+    if named:
+        seen, may = await _seen(context, rule, named, afresh=True)
+        found, writers = {**found, **seen}, writers | may
+    if others:
+        seen, may = await _seen(context, rule, others, told=question.told)
+        found, writers = {**found, **seen}, writers | may
+    return found, writers
+
+
 async def _seen(
     context: OrchestratorContext,
     rule: str,
     requests: tuple[PullRequest, ...],
     *,
     afresh: bool = False,
+    told: bool = False,
 ) -> tuple[Mapping[str, PullRequestState], frozenset[str]]:
     """Return how pull requests stand, and who of those who have written something may push."""
     forge, redact = _forge(context, rule), context.run_context_for(LOCAL, "").redact
-    raw = await forge.look(requests, afresh=afresh)
+    raw = await forge.look(requests, afresh=afresh, told=told)
     found = {name: tidied(state, redact) for name, state in raw.items()}
     authors = {author for state in found.values() for author in _weighty(state)}
     writers = [author for author in sorted(authors) if await forge.may_write(author)]

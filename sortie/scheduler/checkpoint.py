@@ -27,6 +27,7 @@ from sortie.scheduler.identifiers import RunIds
 from sortie.scheduler.state import SchedulerState
 from sortie.scheduler.usage_limits import UsageLimit
 from sortie.scheduler.watch_table import Watched
+from sortie.scheduler.webhook_table import Arrival, Suspect
 
 _Place = tuple[str, str]
 
@@ -49,6 +50,22 @@ class _SpacePicture(Struct):
     _sizes: dict[str, Mapping[str, int]]
 
 
+class _WebhooksPicture(Struct):
+    arrivals: dict[str, Arrival]
+    suspects: dict[str, Suspect]
+    named: dict[str, float]
+    poll_asked: float | None
+    poll_woken: bool
+    polled_at: float
+    poll_gap: float
+    put_off_until: float
+    rereads: dict[IssueId, float]
+    reread_at: float
+    looked_at: float
+    compared: bool
+    counted_on: bool
+
+
 class _WorkspacesPicture(Struct):
     _owners: dict[_Place, IssueId]
     _of: dict[IssueId, dict[_Place, KnownWorkspace]]
@@ -61,6 +78,7 @@ _TABLES: Mapping[str, type[Struct]] = {
     "limits": _LimitsPicture,
     "hosts": _HostsPicture,
     "space": _SpacePicture,
+    "webhooks": _WebhooksPicture,
     "workspaces": _WorkspacesPicture,
 }
 _BY_HAND = {"claims", "candidates", "watches"}

@@ -62,6 +62,7 @@ def change_policy(state: SchedulerState, policy: Policy, now: float) -> None:
             if cleaning.kept and not cleaning.busy:
                 state.claims[cleaning.issue.id] = replace(cleaning, due_at=now)
     state.hosts.forget(policy.every_host, settings_changed=True)
+    state.webhooks.compared = False
     poll_now(state, now)
 
 

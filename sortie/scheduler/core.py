@@ -16,7 +16,7 @@ from sortie.scheduler.checkpoint import Checkpoint, checkpoint_of, state_of
 from sortie.scheduler.claims import Cleaning, Departure, HandingOff, Running, Waiting
 from sortie.scheduler.clean_ups import clean_again, cleaned, drop_reopened
 from sortie.scheduler.commands import OperatorEvent, obey_operator
-from sortie.scheduler.decisions import Decision, Poll
+from sortie.scheduler.decisions import Decision
 from sortie.scheduler.demand import is_busy, slot_use
 from sortie.scheduler.dispatch import dispatch
 from sortie.scheduler.errands import errand_done
@@ -29,7 +29,7 @@ from sortie.scheduler.identifiers import RunIds
 from sortie.scheduler.memory import Memory
 from sortie.scheduler.merging import merge_tried
 from sortie.scheduler.policy import Policy
-from sortie.scheduler.polls import candidates_fetched, poll_failed
+from sortie.scheduler.polls import begin_poll, candidates_fetched, poll_failed, put_polls_off
 from sortie.scheduler.progress import (
     WorkerReport,
     host_reached,
@@ -50,6 +50,7 @@ from sortie.scheduler.usage_limits import UsageLimit, UsageLimits
 from sortie.scheduler.waits import try_handoff
 from sortie.scheduler.watch_table import Watched
 from sortie.scheduler.watching import seen, watch_due
+from sortie.scheduler.webhooks import deliveries_seen, webhooks_due, webhooks_wakeup_at
 from sortie.scheduler.workspace_index import WorkspaceIndex
 
 
@@ -154,6 +155,7 @@ class Scheduler:
             state.hosts.wakeup_at(),
             state.limits.wakeup_at(),
             state.watches.wakeup_at() if state.policy.reactions.on else math.inf,
+            webhooks_wakeup_at(state),
         )
 
     def snapshot(self, now: float) -> Snapshot:
@@ -228,7 +230,7 @@ class Scheduler:
             case ev.TrackerPaused(seconds):
                 state.pause_tracker(now + seconds)
             case ev.PollsPutOff(seconds):
-                state.poll_at = max(state.poll_at, now + seconds)
+                put_polls_off(state, now + seconds)
             case ev.WorkspacesMeasured(host, sizes):
                 workspaces_measured(state, host, sizes)
             case ev.IssuesRefreshed():
@@ -247,6 +249,8 @@ class Scheduler:
                 cleaned(state, event, now)
             case ev.PullRequestsSeen():
                 seen(state, event, now)
+            case ev.DeliveriesSeen():
+                deliveries_seen(state, event, now)
             case ev.ErrandDone():
                 errand_done(state, event, now)
             case ev.MergeTried():
@@ -296,7 +300,7 @@ class Scheduler:
         polls = state.poll_at <= now and not state.polling
         if polls or state.reconcile_at <= now:
             reconcile(state, now)
+        webhooks_due(state, now)
         if polls:
-            state.polling_since = now
-            state.out.append(Poll())
+            begin_poll(state, now)
         confirm_missing(state, now)

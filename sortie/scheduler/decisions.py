@@ -110,11 +110,14 @@ class PostAgentComment(Struct, frozen=True):
 
 class LookAtPullRequests(Struct, frozen=True):
     """Look at watched pull requests of one repository, that of ``rule``; answer with one
-    PullRequestsSeen of the same token."""
+    PullRequestsSeen of the same token. Those that deliveries have ``named`` are read as of now;
+    ``told``: deliveries are counted on to tell of changes of the others."""
 
     token: int
     pull_requests: Mapping[IssueId, PullRequest]
     rule: str = ""
+    named: frozenset[IssueId] = frozenset()
+    told: bool = False
 
 
 class RunErrand(Struct, frozen=True):
@@ -165,6 +168,10 @@ Note = (
     | facts.ReactionEnded
     | facts.WatchBegan
     | facts.WatchEnded
+    | facts.WebhookFollowed
+    | facts.WebhooksArriving
+    | facts.WebhooksMissed
+    | facts.WebhooksSilent
     | facts.MergeAttempted
     | facts.ErrandFailed
     | facts.WaitEnded

@@ -31,6 +31,7 @@ from sortie.scheduler.pull_request_events import ErrandDone as ErrandDone
 from sortie.scheduler.pull_request_events import MergeOutcome as MergeOutcome
 from sortie.scheduler.pull_request_events import MergeTried as MergeTried
 from sortie.scheduler.pull_request_events import PullRequestsSeen as PullRequestsSeen
+from sortie.scheduler.webhook_events import DeliveriesSeen as DeliveriesSeen
 
 
 class TimePassed(Struct, frozen=True):
@@ -276,6 +277,7 @@ Event = (
     | TransitionAnswered
     | WorkspaceCleaned
     | PullRequestsSeen
+    | DeliveriesSeen
     | ErrandDone
     | MergeTried
     | PolicyChanged

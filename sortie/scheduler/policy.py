@@ -12,6 +12,7 @@ from sortie.config.rules import Conditions, StageSettings
 from sortie.config.settings import AgentSettings, Rule, Settings
 from sortie.model import LEASE, LOCAL, Issue, same_state, state_key
 from sortie.scheduler.budgets import NO_LIMITS, Allowance
+from sortie.scheduler.webhook_scope import WebhookScope, webhook_scope
 from sortie.scheduler.workspace_space import SpaceLimits
 
 
@@ -52,6 +53,7 @@ class Policy(Struct, frozen=True, kw_only=True):
     inactive_grace: float = 30.0
     keep_unsaved: float = 14 * 86_400.0
     reactions: ReactionsSettings = ReactionsSettings()
+    webhooks: WebhookScope = WebhookScope()
     rule: str = ""
     rules: tuple[RulePolicy, ...] = ()
 
@@ -157,6 +159,7 @@ def policy_of(settings: Settings) -> Policy:
         inactive_grace=agent.inactive_grace,
         keep_unsaved=settings.workspace.keep_unpushed_days * 86_400.0,
         reactions=settings.reactions,
+        webhooks=webhook_scope(settings),
         rule=settings.rule,
         rules=tuple(map(_rule_policy, settings.rules)),
     )

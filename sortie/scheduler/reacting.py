@@ -26,12 +26,10 @@ from sortie.scheduler.holds import end_hold, hold
 from sortie.scheduler.merging import merge_if_ready, merge_is_wanted, without_merge
 from sortie.scheduler.reactions import Causes, call_for, causes_of, commands_in, rerun_key
 from sortie.scheduler.state import SchedulerState
+from sortie.scheduler.timing import RERUN_PATIENCE
 from sortie.scheduler.waits import wait_for_run
 from sortie.scheduler.watch_records import forgiven, reaction_ended, record_watch
 from sortie.scheduler.watch_table import Watched
-
-RERUN_PATIENCE = 600.0
-"""Seconds for which a check that was made again may still show its earlier failure."""
 
 
 def obey(state: SchedulerState, watched: Watched, found: PullRequestState, now: float) -> None:

@@ -33,6 +33,7 @@ from sortie.scheduler.timing import (
     hold_ended_by,
 )
 from sortie.scheduler.waits import end_wait
+from sortie.scheduler.webhook_pauses import poll_pause
 
 
 def reconcile(state: SchedulerState, now: float) -> None:
@@ -40,7 +41,7 @@ def reconcile(state: SchedulerState, now: float) -> None:
 
     One such question is under way at a time: a slow tracker gets no pile of them.
     """
-    pause = min(state.policy.poll_interval, WORKSPACE_CHECK_INTERVAL)
+    pause = min(poll_pause(state, now), WORKSPACE_CHECK_INTERVAL)
     state.reconcile_at = max(now + pause, state.tracker_paused_until)
     if state.reconciling is not None:
         return
@@ -49,6 +50,14 @@ def reconcile(state: SchedulerState, now: float) -> None:
         state.check_workspaces_at = now + WORKSPACE_CHECK_INTERVAL
         ids |= {i for i in state.workspaces if i not in state.claims}
     _ask(state, ids)
+
+
+def reread(state: SchedulerState, ids: set[IssueId]) -> bool:
+    """Ask for some of the issues in hand; return False where a question is under way."""
+    if state.reconciling is not None:
+        return False
+    _ask(state, {i for i in ids if (c := state.claims.find(i)) and _wants_refresh(c)})
+    return True
 
 
 def confirm_missing(state: SchedulerState, now: float) -> None:

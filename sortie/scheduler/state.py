@@ -41,6 +41,7 @@ from sortie.scheduler.rule_choice import decides, stands
 from sortie.scheduler.timing import order_key
 from sortie.scheduler.usage_limits import UsageLimit, UsageLimits, agent_of
 from sortie.scheduler.watch_table import Watched, WatchTable
+from sortie.scheduler.webhook_table import WebhookTable
 from sortie.scheduler.workspace_index import WorkspaceIndex
 from sortie.scheduler.workspace_space import WorkspaceSpace
 
@@ -81,6 +82,7 @@ class SchedulerState:
     matched: dict[IssueId, tuple[Issue, str]] = field(default_factory=dict)
     watches: WatchTable = field(default_factory=WatchTable)
     former_watches: dict[IssueId, Watch] = field(default_factory=dict)
+    webhooks: WebhookTable = field(default_factory=WebhookTable)
     space: WorkspaceSpace = field(default_factory=WorkspaceSpace)
     space_low: frozenset[str] = frozenset()
     workspaces: WorkspaceIndex = field(default_factory=WorkspaceIndex)

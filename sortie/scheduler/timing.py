@@ -66,6 +66,9 @@ KEPT_MOST = 3600.0
 WORKSPACE_CHECK_INTERVAL = 3600.0
 """Seconds between two looks at the issues of all known workspaces."""
 
+RERUN_PATIENCE = 600.0
+"""Seconds for which a check that was made again may still show its earlier failure."""
+
 STOPPED = "an operator stopped it"
 NO_SLOT = "no available orchestrator slots"
 

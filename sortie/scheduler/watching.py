@@ -50,6 +50,9 @@ from sortie.scheduler.watch_records import (
     watch_of,
 )
 from sortie.scheduler.watch_table import Watched
+from sortie.scheduler.webhook_misses import note_looked, tell_lag
+from sortie.scheduler.webhook_pauses import is_counted_on, next_look_at
+from sortie.scheduler.webhooks import look_soon
 
 STALE_FOR = 300.0
 """Seconds for which an answer of the forge may be older than a push."""
@@ -138,16 +141,29 @@ def watch_due(state: SchedulerState, now: float) -> None:
     for watched in looks:
         places.setdefault(watched.watch.pull_request.place, []).append(watched)
     for together in places.values():
-        _look_at(state, together)
+        _look_at(state, together, now)
 
 
-def _look_at(state: SchedulerState, looks: list[Watched]) -> None:
+def _look_at(state: SchedulerState, looks: list[Watched], now: float) -> None:
     """Look at pull requests of one repository."""
     token = state.next_request()
     for watched in looks:
         watched.token, watched.doing = token, "look"
+        _note_look(state, watched, now)
     asked = {watched.issue.id: watched.watch.pull_request for watched in looks}
-    state.out.append(LookAtPullRequests(token, asked, state.rule_of(looks[0].issue)))
+    named = frozenset(watched.issue.id for watched in looks if watched.woken)
+    told = is_counted_on(state, "pull_requests", looks[0], now)
+    rule = state.rule_of(looks[0].issue)
+    state.out.append(LookAtPullRequests(token, asked, rule, named, told))
+
+
+def _note_look(state: SchedulerState, watched: Watched, now: float) -> None:
+    """Tell how long a delivery has waited for the look that begins."""
+    kind = state.policy_for(watched.issue).webhooks.forge
+    tell_lag(state, kind, "pull_requests", watched.named_at, now)
+    watched.woken, watched.named_at, watched.looked_at = watched.named_at is not None, None, now
+    if watched.woken:
+        state.webhooks.looked_at = now
 
 
 def seen(state: SchedulerState, event: ev.PullRequestsSeen, now: float) -> None:
@@ -160,6 +176,7 @@ def seen(state: SchedulerState, event: ev.PullRequestsSeen, now: float) -> None:
         if event.error is not None:
             watched.tries += 1
             watched.due_at = now + max(event.pause, look_backoff(state, watched.tries))
+            watched.not_before = watched.due_at
             watched.waits_for = f"it could not be looked at: {event.error}"
             _end_if_expired(state, watched, now)
             continue
@@ -171,6 +188,8 @@ def seen(state: SchedulerState, event: ev.PullRequestsSeen, now: float) -> None:
             _judge(state, watched, found, event.writers, now)
         else:
             watched.due_at = now + state.policy.reactions.interval
+        if watched.named_at is not None:
+            look_soon(state, watched, now)
 
 
 def _end_if_expired(state: SchedulerState, watched: Watched, now: float) -> bool:
@@ -199,12 +218,13 @@ def _judge(
 ) -> None:
     settings = state.policy.reactions
     changed = found != watched.seen
+    note_looked(state, watched, found, now)
     _take_in(state, watched, found, now)
     watched.seen, watched.writers = found, writers
     is_moving = changed or watched.watch.merging is not None or _is_pending(found)
     longer = min(watched.interval * 2, settings.longest_interval)
     watched.interval = settings.interval if is_moving else longer
-    watched.due_at = now + watched.interval
+    regular = watched.due_at = now + watched.interval
     request = found.pull_request
     if request.state != "open":
         _over(state, watched, request.state, now)
@@ -213,6 +233,8 @@ def _judge(
     elif not _end_if_expired(state, watched, now):
         obey(state, watched, found, now)
         react(state, watched, found, now)
+    if watched.due_at == regular and watched.token is None:
+        watched.due_at = next_look_at(state, watched, found, now)
     if watched.watch.errands:
         watched.due_at = now
 

@@ -106,7 +106,7 @@ class AccessMiddleware:
         admitted: Caller | None = scope.get(ADMITTED)
         scope[CALLER] = admitted or caller_of(self._access, head)
         refused = (
-            _other_version(scope)
+            other_version(scope)
             or ambiguous_length(scope["headers"])
             or (None if admitted else refusal(self._access, head))
         )
@@ -161,7 +161,7 @@ async def discard(receive: Receive) -> Refusal | None:
     return None
 
 
-def _other_version(scope: Scope) -> Refusal | None:
+def other_version(scope: Scope) -> Refusal | None:
     """Return why a request of HTTP/2 is refused, None for any other.
 
     No browser speaks it without TLS. The server library keeps in memory, without a bound, what an

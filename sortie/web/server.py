@@ -48,10 +48,14 @@ async def serve(
     listener: HttpListener,
     publish: Publish,
     *,
+    most: int = MAX_CONNECTIONS,
     task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Serve until cancelled, then close every socket at once; started when it accepts."""
-    connections = _Connections(app, publish, connection_limit(open_files_limit()))
+    """Serve until cancelled, then close every socket at once; started when it accepts.
+
+    No more than ``most`` connections are open.
+    """
+    connections = _Connections(app, publish, min(most, connection_limit(open_files_limit())))
     listeners = [
         trio.SocketListener(trio.socket.from_stdlib_socket(sock)) for sock in listener.sockets
     ]

@@ -142,7 +142,7 @@ class StandbyServer:
     ) -> None:
         self._leader = served.leader
         self._base = base
-        self._publish = publish
+        self.publish = publish
         epoch = random.token_hex(4)
         state = RelayedFeed(served.leader, "state", "/api/v1/state", "generated_at")
         self._events = _Followed(state, f"{epoch}s")
@@ -163,7 +163,7 @@ class StandbyServer:
     async def follow(self) -> None:
         """Send what changes to all followers, until cancelled."""
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._live.run, self._publish)
+            nursery.start_soon(self._live.run, self.publish)
             for followed in (self._events, *self._pages.values()):
                 nursery.start_soon(self._poll, followed)
 

@@ -88,6 +88,14 @@ def test_defaults_are_those_of_the_contract() -> None:
             "merged": None,
             "closed": None,
         },
+        "webhooks": {
+            "port": None,
+            "github": None,
+            "gitlab": None,
+            "gitea": None,
+            "linear": None,
+            "jira": None,
+        },
         "forge": {
             "kind": "auto",
             "endpoint": None,
@@ -266,7 +274,8 @@ def test_a_key_without_a_value_has_its_default() -> None:
 UNKNOWN_TOP = (
     "known: agent, board, budget, db_path, file, forge, history, hooks, isolation, journal, "
     "logging, notifications, polling, reactions, repository, robot, rules, sandbox, self_review, "
-    "server, share, store, token_rates, tools, traces, tracker, trust, verify, worker, workspace"
+    "server, share, store, token_rates, tools, traces, tracker, trust, verify, webhooks, worker, "
+    "workspace"
 )
 
 BAD = {

@@ -154,6 +154,18 @@ TROUBLES = {
         quiet=4,
         fires=10,
     ),
+    "SortieWebhooksRejected": Trouble(
+        series=IDLE
+        | grows("sortie_webhooks_rejected_total", 1, kind="github", reason="signature")
+        | grows("sortie_webhooks_received_total", 0.5, kind="github"),
+        quiet=5,
+        fires=60,
+    ),
+    "SortieWebhooksMissed": Trouble(
+        series=IDLE | grows("sortie_webhooks_missed_total", 0.1, kind="github", subject="issues"),
+        quiet=1,
+        fires=30,
+    ),
     "SortieForgottenPause": Trouble(
         series=IDLE | stands("sortie_dispatch_paused", 1), quiet=1439, fires=1441
     ),
@@ -161,6 +173,11 @@ TROUBLES = {
 QUIET = {
     "nothing to do": IDLE,
     "much to do": BUSY,
+    "webhooks that strangers try as well": IDLE
+    | grows("sortie_webhooks_rejected_total", 1, kind="github", reason="signature")
+    | grows("sortie_webhooks_rejected_total", 9, kind="github", reason="replayed")
+    | grows("sortie_webhooks_rejected_total", 9, kind="other", reason="unknown_kind")
+    | grows("sortie_webhooks_received_total", 2, kind="github"),
     "one daemon from the first": IDLE | stands("sortie_lease_candidates", 1),
     "stuck for a reason": STUCK | stands("sortie_daily_budget_spent", 1),
 }

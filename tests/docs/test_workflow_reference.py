@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
 from sortie.config.fields import fields_of, leaves_of, lookup_of
@@ -30,6 +30,7 @@ from sortie.config.self_review import SelfReviewSettings
 from sortie.config.settings import Rule, Settings, TrackerSettings, WorkspaceSettings
 from sortie.config.traces import TracesSettings
 from sortie.config.values import Frozen
+from sortie.config.webhooks import KINDS_OF_WEBHOOKS, WebhooksSettings
 from sortie.config.worker import WorkerSettings
 from sortie.trackers.file import FileSettings
 from sortie.workflow.variables import PROMPT_VARIABLES, VARIABLE_FIELDS
@@ -118,6 +119,9 @@ def settings(tracker_block: str = "file") -> Settings:
             merge=MergeReaction(),
             merged=MoveReaction(state="Done"),
             closed=MoveReaction(state="Held"),
+        ),
+        webhooks=WebhooksSettings(
+            **{kind: {"secret": SecretStr("a secret")} for kind in KINDS_OF_WEBHOOKS}
         ),
         db_path="/d",
         blocks=blocks,

@@ -32,9 +32,9 @@ class ForgeAtMerge:
         self.schedules = True
         self.did: list[str] = []
 
-    async def look(self, asked: Any, *, afresh: bool) -> dict[str, PullRequestState]:
+    async def look(self, asked: Any, *, afresh: bool, told: bool) -> dict[str, PullRequestState]:
         """See Forge."""
-        assert afresh
+        assert (afresh, told) == (True, False)
         return {asked[0].id: self.shown}
 
     async def may_write(self, _user: str) -> bool:

@@ -343,8 +343,12 @@ class World:
                 | facts.MergeAttempted()
                 | facts.ErrandFailed()
                 | do.PostAgentComment()
+                | facts.WebhookFollowed()
+                | facts.WebhooksArriving()
+                | facts.WebhooksMissed()
+                | facts.WebhooksSilent()
             ):
-                raise AssertionError(decision)  # nothing is watched here, and no tool is called
+                raise AssertionError(decision)  # nothing is watched, called or told from outside
             case _:
                 assert_never(decision)
 

@@ -174,6 +174,13 @@ FACTS: tuple[f.Fact, ...] = (
         issue=ISSUE, pull_request=PULL_REQUEST, result="refused", error="a rule forbids it"
     ),
     f.ErrandFailed(issue=ISSUE, pull_request=PULL_REQUEST, errand="reply", error="no such thread"),
+    f.WebhookReceived(kind="github"),
+    f.WebhookRejected(kind="github", reason="signature", count=4),
+    f.WebhookLost(kind="github", error="no daemon leads this workflow now"),
+    f.WebhookFollowed(kind="github", subject="issues", seconds=2.0),
+    f.WebhooksArriving(kind="github", subject="issues"),
+    f.WebhooksSilent(kind="github", subject="pull_requests"),
+    f.WebhooksMissed(kind="github", subject="pull_requests", changes=2, seconds=3600.0),
     f.WorkRescued(issue_identifier="DEMO-1", refs=("refs/sortie/rescue/DEMO-1/run",)),
     f.TransitionCompleted(issue=ISSUE, lifecycle="handoff", state="Review", result="success"),
     f.IssueHandedOff(issue=ISSUE, state="Review"),

@@ -32,6 +32,11 @@ from sortie.facts import (
     TransitionCompleted,
     WarmPodsCounted,
     WatchEnded,
+    WebhookFollowed,
+    WebhookLost,
+    WebhookReceived,
+    WebhookRejected,
+    WebhooksMissed,
     WorkflowReloaded,
 )
 from sortie.model import ErrorKind, RunStatus
@@ -81,6 +86,10 @@ COUNTERS = {
     "sortie_notifications_repeated_total": ["target"],
     "sortie_notification_failures_total": ["target"],
     "sortie_notifications_given_up_total": ["target"],
+    "sortie_webhooks_received_total": ["kind"],
+    "sortie_webhooks_rejected_total": ["kind", "reason"],
+    "sortie_webhooks_missed_total": ["kind", "subject"],
+    "sortie_webhooks_lost_total": ["kind"],
     "sortie_rescues_total": [],
     "sortie_hook_runs_total": ["hook", "result"],
     "sortie_holds_total": ["reason"],
@@ -99,6 +108,7 @@ HISTOGRAMS = {
     "sortie_dispatch_latency_seconds": [],
     "sortie_hook_duration_seconds": ["hook"],
     "sortie_pod_start_seconds": ["origin"],
+    "sortie_webhook_lag_seconds": ["subject"],
 }
 GAUGES = {
     "sortie_sessions_running": [],
@@ -287,6 +297,26 @@ def test_no_label_names_an_issue() -> None:
                 error="e",
             ),
             {"sortie_errands_failed_total{errand=move_issue}": 1},
+        ),
+        (WebhookReceived(kind="jira"), {"sortie_webhooks_received_total{kind=jira}": 1}),
+        (
+            WebhookRejected(kind="other", reason="unknown_kind", count=7),
+            {"sortie_webhooks_rejected_total{kind=other,reason=unknown_kind}": 1},
+        ),
+        (
+            WebhooksMissed(kind="github", subject="issues", changes=3, seconds=3600.0),
+            {"sortie_webhooks_missed_total{kind=github,subject=issues}": 3},
+        ),
+        (
+            WebhookLost(kind="gitea", error="e"),
+            {"sortie_webhooks_lost_total{kind=gitea}": 1},
+        ),
+        (
+            WebhookFollowed(kind="gitea", subject="pull_requests", seconds=2.0),
+            {
+                "sortie_webhook_lag_seconds_count{subject=pull_requests}": 1,
+                "sortie_webhook_lag_seconds_sum{subject=pull_requests}": 2.0,
+            },
         ),
         (
             NotificationsSent(target="slack", count=3, repeated=1, seconds=0.1),

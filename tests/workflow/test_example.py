@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from sortie.config.fields import fields_of, leaves_of, sections_of
 from sortie.config.settings import Settings
+from sortie.config.webhooks import KINDS_OF_WEBHOOKS
 from sortie.daemon.workflow_file import schemas
 from sortie.workflow.loader import Workflow, load
 from tests.docs.pages import built_in_schemas
@@ -30,6 +31,7 @@ def loaded(path: Path, **more: str) -> Workflow:
             "HOME": "/home/me",
             "SORTIE_TOKEN": "token",
             "FORGE_TOKEN": "token-of-a-forge",
+            **{f"{kind.upper()}_WEBHOOK_SECRET": kind * 3 for kind in KINDS_OF_WEBHOOKS},
             **more,
         },
     )
@@ -112,6 +114,7 @@ def test_what_is_a_comment_would_be_right_too(tmp_path: Path) -> None:
         2,
         "Docs review",
     )
+    assert tuple(settings.webhooks.secrets) == KINDS_OF_WEBHOOKS
     assert settings.reactions.merge is not None
     assert settings.reactions.merge.require.checks == ()
     assert settings.hooks.after_create is not None

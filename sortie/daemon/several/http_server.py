@@ -19,7 +19,9 @@ from sortie.daemon.drain import ProcessDrain
 from sortie.daemon.http_server import HttpServer
 from sortie.daemon.lease_metrics import lease_gauges
 from sortie.daemon.relayed_leader import RelayedLeader, answer_relayed
+from sortie.daemon.relayed_wakes import RelayedWakes
 from sortie.daemon.several.workflow_states import WorkflowStates
+from sortie.daemon.webhook_service import WebhookService
 from sortie.facts import Fact
 from sortie.resources.descriptors import open_files_limit
 from sortie.resources.lease import current_lease
@@ -43,8 +45,14 @@ class SeveralHttpServer:
     """Answers for all workflows, and for each that works; see SeveralSource."""
 
     def __init__(
-        self, states: WorkflowStates, access: Access, publish: Publish, drain: ProcessDrain
+        self,
+        states: WorkflowStates,
+        access: Access,
+        publish: Publish,
+        drain: ProcessDrain,
+        webhooks: WebhookService,
     ) -> None:
+        self._webhooks = webhooks
         self._states = states
         self._drain = drain
         self._access = access
@@ -73,18 +81,21 @@ class SeveralHttpServer:
         services.start_soon(server.follow)
         if (lease := current_lease()) is not None:
             relay = self._drain.leaderships.relay_of(settings)
-            services.start_soon(answer_relayed, relay, lease, server.app, base, publish)
+            tell = view.orchestrator.tell
+            services.start_soon(answer_relayed, relay, lease, server.app, base, publish, tell)
+        self._webhooks.lead(name, view.orchestrator, publish)
         self._apps[name], self._served[name] = server.app, (server, view)
         return server
 
     def unmount(self, name: str) -> None:
         """Serve a workflow no more, unless as a standby."""
+        self._webhooks.lead_no_more(name)
         self._apps.pop(name, None)
         self._served.pop(name, None)
         if name in self._standbys:
             self._apps[name] = self._standbys[name][0].app
 
-    async def stand_by(self, name: str, leader: RelayedLeader) -> None:
+    async def stand_by(self, name: str, settings: Settings, leader: RelayedLeader) -> None:
         """Have the leader of a workflow answer whenever it is not led here, until cancelled."""
         base = base_of_workflow(name)
         registry = CollectorRegistry()
@@ -103,16 +114,23 @@ class SeveralHttpServer:
         server = StandbyServer(served, self._access, publish, base)
         self._standbys[name] = (server, Painter(leader.secrets, base))
         self._apps.setdefault(name, server.app)
+        wakes = RelayedWakes(leader, publish)
+        self._webhooks.stand_by(name, settings, publish, wakes)
         try:
-            await server.follow()
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(wakes.run)
+                await server.follow()
         finally:
+            self._webhooks.stand_by_no_more(name)
             del self._standbys[name]
             if self._apps.get(name) is server.app:
                 del self._apps[name]
 
     async def run(self, listener: HttpListener) -> None:
         """Serve until cancelled."""
-        await serve(self._dispatcher, listener, self._publish)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._webhooks.run)
+            await serve(self._webhooks.before(self._dispatcher), listener, self._publish)
 
     def _registries(self) -> dict[str, CollectorRegistry]:
         """Return the metrics of each workflow; one that stands by has those of its lease."""

@@ -27,6 +27,7 @@ from sortie.telemetry import Publish
 from sortie.telemetry.live_runs import LiveRuns
 from sortie.telemetry.log import LogSink
 from sortie.transports.local import IsolationInForce, LocalTransport
+from sortie.web.webhooks.records import KindRecord
 
 if TYPE_CHECKING:
     from sortie.daemon.candidacy import Candidacy
@@ -45,6 +46,10 @@ class Mount(Protocol):
 
     def unmount(self, name: str) -> None:
         """Serve a workflow no more."""
+        ...
+
+    def deliveries(self, kind: str) -> KindRecord:
+        """Return what has come of a kind of webhook to this process."""
         ...
 
     def standing_by(
@@ -154,6 +159,10 @@ class MemberProcess:
             self._common.join(view.orchestrator, self._lease)
         self.serving.set()
         return url
+
+    def deliveries(self, kind: str) -> KindRecord:
+        """See DaemonProcess."""
+        return self._parts.http.deliveries(kind)
 
     def work_until_idle(
         self,

@@ -179,7 +179,9 @@ class _Several:
             services.start_soon(self._manager.pulse, states.standing)
             await services.start(parts.shutdown.handle_signals, self._reload)
             assert isinstance(parts.http, SharedHttp)
-            await parts.http.start(services, self._first.server, self._token, states)
+            await parts.http.start(
+                services, self._first.server, self._first.webhooks.port, self._token, states
+            )
             services.start_soon(parts.slots.run)
             services.start_soon(parts.common.run)
             services.start_soon(self._announce)

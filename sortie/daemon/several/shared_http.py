@@ -16,9 +16,11 @@ from sortie.daemon.leadership import Leaderships
 from sortie.daemon.relayed_leader import RelayedLeader
 from sortie.daemon.several.relayed_state import RelayedState
 from sortie.daemon.several.workflow_states import WorkflowStates
+from sortie.daemon.webhook_service import WebhookService
 from sortie.facts import Fact
 from sortie.resources import run_in_thread
 from sortie.telemetry import Publish
+from sortie.web.webhooks.records import KindRecord
 
 if TYPE_CHECKING:
     from sortie.daemon.candidacy import Candidacy
@@ -33,15 +35,22 @@ class SharedHttp:
         self._leaderships = leaderships
         self._server: SeveralHttpServer | None = None
         self._url = ""
+        self.webhooks = WebhookService(publish)
         self._states: WorkflowStates
         self._drain: ProcessDrain
 
     async def start(
-        self, services: trio.Nursery, settings: ServerSettings, token: str, states: WorkflowStates
+        self,
+        services: trio.Nursery,
+        settings: ServerSettings,
+        webhooks_port: int | None,
+        token: str,
+        states: WorkflowStates,
     ) -> None:
         """Take the port and serve, without any workflow yet. Raises ListenError."""
         if settings.port == 0:
             return
+        await self.webhooks.open(settings, webhooks_port)
         listener, access = await open_listener(settings, token)
         drain = ProcessDrain(self._leaderships, lambda: states.views().values())
         self._states, self._drain = states, drain
@@ -50,13 +59,15 @@ class SharedHttp:
         def load() -> SeveralHttpServer:
             from sortie.daemon.several.http_server import SeveralHttpServer
 
-            return SeveralHttpServer(states, access, self._publish, drain)
+            return SeveralHttpServer(states, access, self._publish, drain, self.webhooks)
 
         self._url = listener.local_url
         try:
+            await self.webhooks.load()
             self._server = await run_in_thread(load)
         except BaseException:
             listener.close()
+            self.webhooks.close()
             raise
         services.start_soon(self._server.run, listener)
 
@@ -85,11 +96,15 @@ class SharedHttp:
         self._states.relayed[name] = RelayedState(leader)
         try:
             async with trio.open_nursery() as services:
-                services.start_soon(self._server.stand_by, name, leader)
+                services.start_soon(self._server.stand_by, name, settings, leader)
                 yield self._url_of(name)
                 services.cancel_scope.cancel()
         finally:
             del self._states.relayed[name]
+
+    def deliveries(self, kind: str) -> KindRecord:
+        """See Mount."""
+        return self.webhooks.record(kind)
 
     def unmount(self, name: str) -> None:
         """See Mount."""

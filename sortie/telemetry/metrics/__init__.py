@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
 from sortie.facts import Fact
-from sortie.telemetry.metrics import daemon, notifications, pull_requests, runs
+from sortie.telemetry.metrics import daemon, notifications, pull_requests, runs, webhooks
 from sortie.telemetry.metrics.factory import MetricFactory
 
 
@@ -26,6 +26,7 @@ class MetricsSink:
         self._runs = runs.RunMetrics(maker)
         self._pull_requests = pull_requests.PullRequestMetrics(maker)
         self._notifications = notifications.NotificationMetrics(maker)
+        self._webhooks = webhooks.WebhookMetrics(maker)
         self._daemon = daemon.DaemonMetrics(maker)
 
     def __call__(self, fact: Fact) -> None:
@@ -33,6 +34,7 @@ class MetricsSink:
         runs.count(fact, to=self._runs)
         pull_requests.count(fact, to=self._pull_requests)
         notifications.count(fact, to=self._notifications)
+        webhooks.count(fact, to=self._webhooks)
         daemon.count(fact, to=self._daemon)
 
 
