@@ -137,6 +137,10 @@ def _tracker(state: StateView) -> Iterator[StatusFact]:
     for budget in state.tracker.budgets:
         yield name, f"budget of {budget.words}", BAD if budget.is_low else ""
         name = ""
+    name = "webhooks"
+    for webhook in state.tracker.webhooks:
+        yield name, webhook.words, "" if webhook.is_well else BAD
+        name = ""
 
 
 def _unnamed(view: UnnamedStateView) -> str:

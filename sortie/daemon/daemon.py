@@ -213,6 +213,7 @@ class Daemon:
             host_isolation=self._host_isolation,
             lease=self._lease(),
             notifications=self._notifications,
+            deliveries=self._process.deliveries,
         )
         services.start_soon(
             contexts.close_dropped, lambda host: orchestrator.snapshot().by_host.get(host, 0) > 0

@@ -21,6 +21,7 @@ from sortie.daemon.totals import RunTotals
 from sortie.daemon.tracker_status import SHOWN_ISSUES, TrackerStatus
 from sortie.daemon.wall_time import utc_now
 from sortie.daemon.watch_views import watched_view
+from sortie.daemon.webhook_views import webhook_views
 from sortie.model import Issue, IssueId, RunId, StoreError
 from sortie.model.numbers import counted
 from sortie.orchestrator import Orchestrator
@@ -41,6 +42,7 @@ from sortie.web.leases import LeadershipView
 from sortie.web.runs import RunView, run_view
 from sortie.web.source import CommandAnswer, CommandStatus, TranscriptSource
 from sortie.web.state import Counts, StateView, WorkflowView
+from sortie.web.webhooks.records import KindRecord
 
 ISSUE_RUNS = 20
 """How many runs of an issue are shown with it."""
@@ -66,6 +68,7 @@ class DaemonView(Struct, frozen=True, kw_only=True):
     host_isolation: Callable[[], tuple[str, ...]] = tuple
     lease: WorkflowLease | None = None
     notifications: NotificationService | None = None
+    deliveries: Callable[[str], KindRecord] = lambda _kind: KindRecord()
 
     def state(self) -> StateView:
         """See DaemonSource."""
@@ -127,7 +130,7 @@ class DaemonView(Struct, frozen=True, kw_only=True):
                 issue_views.candidate_view(k, rule(k.issue)) for k in backlog.first_blocked
             ),
             hosts=views.host_views(snapshot),
-            tracker=self.tracker.view(),
+            tracker=replace(self.tracker.view(), webhooks=webhook_views(snapshot, self.deliveries)),
             usage_limit=views.usage_limit_view(snapshot),
             today=views.today_view(snapshot),
             kept=tuple(issue_views.kept_view(claim, snapshot.policy) for claim in snapshot.kept),

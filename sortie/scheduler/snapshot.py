@@ -28,6 +28,8 @@ from sortie.scheduler.policy import Policy
 from sortie.scheduler.state import SchedulerState
 from sortie.scheduler.usage_limits import UsageLimit
 from sortie.scheduler.watch_standing import WatchStanding, standings
+from sortie.scheduler.webhook_pauses import known_arrivals
+from sortie.scheduler.webhook_table import Arrival
 
 _Kind = TypeVar("_Kind")
 
@@ -43,7 +45,8 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     tells that all of them have one.
     ``spent_today`` was used on ``day``, and ``day_spent`` says that its budget is used up.
     ``idle_polls`` counts good polls in a row that found nothing to do or to wait for.
-    ``watched`` are the pull requests that are watched, the most urgent first.
+    ``watched`` are the pull requests that are watched, the most urgent first. ``arrivals`` tell how
+    the deliveries of webhooks arrive that the settings name.
     ``grant`` is what this scheduler may have where several share slots.
     """
 
@@ -72,6 +75,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     day_spent: str | None
     watched: tuple[WatchStanding, ...] = ()
     grant: SlotGrant | None = None
+    arrivals: tuple[Arrival, ...] = ()
 
     @property
     def worked(self) -> tuple[Worked, ...]:
@@ -179,6 +183,7 @@ def snapshot_of(state: SchedulerState, now: float) -> Snapshot:
         if state.policy.reactions.on
         else (),
         grant=state.grant,
+        arrivals=known_arrivals(state),
     )
 
 

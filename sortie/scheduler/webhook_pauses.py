@@ -33,6 +33,18 @@ def arrival_for(state: SchedulerState, subject: Subject, watched: Watched | None
     return None if kind is None else state.webhooks.arrival(kind, subject)
 
 
+def known_arrivals(state: SchedulerState) -> tuple[Arrival, ...]:
+    """Return how deliveries about each subject arrive, for the kinds of the settings."""
+    tracker = state.policy.webhooks.tracker
+    forges = dict.fromkeys(policy.webhooks.forge for policy in state.policy.every())
+    found = [] if tracker is None else [state.webhooks.arrival(tracker, "issues")]
+    if state.policy.reactions.on:
+        found += [
+            state.webhooks.arrival(forge, "pull_requests") for forge in forges if forge is not None
+        ]
+    return tuple(found)
+
+
 def is_counted_on(
     state: SchedulerState, subject: Subject, watched: Watched | None, now: float
 ) -> bool:

@@ -24,6 +24,7 @@ from sortie.web.notifications import NotificationTargetView
 from sortie.web.redaction import json_bytes
 from sortie.web.times import Time
 from sortie.web.watches import WatchedView
+from sortie.web.webhooks.views import WebhookView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +84,7 @@ class TrackerView:
     """What the tracker holds and nobody works on: as of the last answers, the first of each.
 
     ``rests_until`` is when it may be asked again, and why, where it wants to be left alone.
+    ``webhooks`` are its own and those of the forge.
     """
 
     unreadable: tuple[str, ...] = ()
@@ -90,6 +92,7 @@ class TrackerView:
     rests_until: Time | None = None
     rests_because: str | None = None
     budgets: tuple[BudgetView, ...] = ()
+    webhooks: tuple[WebhookView, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

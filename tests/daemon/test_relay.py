@@ -6,10 +6,17 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 import trio
+from msgspec.structs import replace
+from starlette.types import Receive, Scope, Send
 
 from sortie.daemon.relay import Relay
+from sortie.daemon.relayed_leader import answer_relayed
+from sortie.daemon.relayed_wakes import RelayedWakes
+from sortie.facts import Fact
+from sortie.model.webhooks import Mention
 from sortie.resources import run_in_thread
 from sortie.resources.lease import Lease, boot_time
+from sortie.scheduler.events import DeliveriesSeen
 from sortie.store.postgres_address import PostgresAddress, parse_address
 from sortie.store.relay import RelayedAnswer, RelayedRequest, Unanswered
 from tests.store.postgres_server import PostgresServer
@@ -81,6 +88,53 @@ async def test_many_requests_are_answered_each_with_its_own(
                 nursery.start_soon(ask, number)
 
     assert found == {f"/{number}": f"/{number}".encode() for number in range(20)}
+
+
+class StandbysWay:
+    """The way of a standby to the leader of a workflow."""
+
+    def __init__(self, relay: Relay, workflow: str) -> None:
+        self._relay = relay
+        self._workflow = workflow
+
+    async def ask(self, request: RelayedRequest) -> RelayedAnswer:
+        """Ask through the database."""
+        return await self._relay.ask(replace(request, workflow=self._workflow))
+
+
+async def no_route(_scope: Scope, _receive: Receive, _send: Send) -> None:
+    """Stand for the application of a leader that is asked nothing over HTTP."""
+    pytest.fail("it is no request over HTTP")
+
+
+async def test_what_webhooks_have_named_comes_to_the_leader(
+    relay: Callable[[float], Relay], lease: Lease
+) -> None:
+    """Through the database, and by no route of its application."""
+    leader, standby = relay(NEVER), relay(NEVER)
+    told: list[DeliveriesSeen] = []
+    facts: list[Fact] = []
+    event = DeliveriesSeen("github", (Mention(places=("acme/web",), numbers=(5,)),), 1.0)
+    wakes = RelayedWakes(
+        StandbysWay(standby, lease.workflow),  # type: ignore[arg-type]
+        facts.append,
+    )
+
+    with trio.fail_after(60):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(
+                answer_relayed, leader, lease, no_route, "", facts.append, told.append
+            )
+            nursery.start_soon(wakes.run)
+            wakes(event)
+            while not told:
+                await trio.sleep(0.05)
+            nursery.cancel_scope.cancel()
+
+    (seen,) = told
+    assert seen.mentions == event.mentions
+    assert seen.waited >= 1.0
+    assert facts == []
 
 
 async def test_a_leader_that_takes_nothing_has_done_nothing(

@@ -95,6 +95,7 @@ def test_every_check_of_the_doctor_is_listed() -> None:
         "agent.reviewer",
         *(f"machine.{check.name}" for check in sandbox_checks(walled, {})),
         *(f"hosts.HOST.{name}" for name in hosts),
+        "webhooks.KIND",
     ]
 
 

@@ -15,6 +15,7 @@ from sortie.daemon.doctor.checkup import Diagnosis, Tell, run_checks, skipped, w
 from sortie.daemon.doctor.machine import machine_checks
 from sortie.daemon.doctor.repository import RepositoryLook, usable_repositories
 from sortie.daemon.doctor.tracker import look_at_tracker
+from sortie.daemon.doctor.webhooks import webhook_checks
 from sortie.daemon.guards import expected_failures
 from sortie.daemon.options import RunOptions
 from sortie.daemon.repositories import OpenRepository
@@ -177,3 +178,4 @@ async def _look(options: RunOptions, workflow: Workflow, tell: Tell) -> None:
     finally:
         await transport.close()
     await look_at_tracker(workflow, options.environ, tell)
+    await run_checks("webhooks", webhook_checks(settings), tell)

@@ -247,4 +247,5 @@ def _tracker(tracker: TrackerView) -> TrackerView:
         unreadable=tracker.unreadable,
         unnamed_states=tracker.unnamed_states,
         budgets=tracker.budgets,
+        webhooks=tracker.webhooks,
     )
