@@ -11,7 +11,7 @@ from pydantic_core import ErrorDetails
 
 _MISSPELT = 0.8  # how like a known name another must be, to be meant as it for certain
 _SHOWN = 40
-_LISTED = 30
+_LISTED = 40
 
 _EXPECTED = {
     "bool": "true or false",

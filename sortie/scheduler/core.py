@@ -19,15 +19,14 @@ from sortie.scheduler.commands import OperatorEvent, obey_operator
 from sortie.scheduler.decisions import Decision
 from sortie.scheduler.demand import is_busy, slot_use
 from sortie.scheduler.dispatch import dispatch
-from sortie.scheduler.errands import errand_done
 from sortie.scheduler.exits import exited
 from sortie.scheduler.explanation import Explanation, explain_issue
+from sortie.scheduler.forge_events import ForgeEvent, take_in
 from sortie.scheduler.gates import explain
 from sortie.scheduler.grants import SlotGrant, SlotUse
 from sortie.scheduler.handoffs import handoff_answered
 from sortie.scheduler.identifiers import RunIds
 from sortie.scheduler.memory import Memory
-from sortie.scheduler.merging import merge_tried
 from sortie.scheduler.policy import Policy
 from sortie.scheduler.polls import begin_poll, candidates_fetched, poll_failed, put_polls_off
 from sortie.scheduler.progress import (
@@ -49,8 +48,8 @@ from sortie.scheduler.state import SchedulerState
 from sortie.scheduler.usage_limits import UsageLimit, UsageLimits
 from sortie.scheduler.waits import try_handoff
 from sortie.scheduler.watch_table import Watched
-from sortie.scheduler.watching import seen, watch_due
-from sortie.scheduler.webhooks import deliveries_seen, webhooks_due, webhooks_wakeup_at
+from sortie.scheduler.watching import watch_due
+from sortie.scheduler.webhooks import webhooks_due, webhooks_wakeup_at
 from sortie.scheduler.workspace_index import WorkspaceIndex
 
 
@@ -220,6 +219,9 @@ class Scheduler:
         if isinstance(event, WorkerReport):
             progressed(state, event, now)
             return
+        if isinstance(event, ForgeEvent):
+            take_in(state, event, now)
+            return
         match event:
             case ev.TimePassed():
                 self._on_time(now)
@@ -247,14 +249,6 @@ class Scheduler:
                 handoff_answered(state, event, now)
             case ev.WorkspaceCleaned():
                 cleaned(state, event, now)
-            case ev.PullRequestsSeen():
-                seen(state, event, now)
-            case ev.DeliveriesSeen():
-                deliveries_seen(state, event, now)
-            case ev.ErrandDone():
-                errand_done(state, event, now)
-            case ev.MergeTried():
-                merge_tried(state, event, now)
             case ev.HostTroubled(host, message, retry_after):
                 pause_host(state, host, message, now, at_least=retry_after)
             case ev.HostReached(host):
