@@ -26,6 +26,7 @@ from sortie.telemetry import Publish, facts
 from sortie.tools.calls import ToolCalls
 from sortie.tools.client_lines import LINE_LIMIT, ClientLines, ClientLineTooLong
 from sortie.transports import Command, Files, Process, Stdin, Transport
+from sortie.workspaces.workspace_files import hide
 
 FOLDER = ".sortie/tools"
 """Where the channel is, below the workspace."""
@@ -33,7 +34,7 @@ FOLDER = ".sortie/tools"
 CLIENTS_LIMIT = 8
 """Clients of a run that are served at once."""
 
-FAILURES_LIMIT = 5
+FAILURES_LIMIT = 3
 """Programs in a row that end before a client has come, after which there are no tools any more."""
 
 SEND_PATIENCE = 60.0
@@ -147,6 +148,7 @@ class ToolChannel:
             failures = 0 if why is None else failures + 1
             if failures >= FAILURES_LIMIT:
                 self._tell_of_loss(str(why))
+                await self.remove()  # so that no agent waits for a connection
                 return
             if failures or number > _BURST:
                 await trio.sleep(_PAUSE * 2**failures)
@@ -174,6 +176,7 @@ class ToolChannel:
         await files.remove_directory(f"{self._place.workspace}/{above}", folder)
 
     async def _write(self, files: Files) -> None:
+        await hide(files, self._place.workspace)  # what removed the files may have removed that
         await self._clear(files)
         texts = {name: resources(__package__).joinpath("sh", name) for name in (_CONNECT, _ACCEPT)}
         content = {name: text.read_bytes() for name, text in texts.items()}

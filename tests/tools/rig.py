@@ -99,13 +99,15 @@ class ToolRig:
         return [fact for fact in self.facts if isinstance(fact, kind)]
 
     @asynccontextmanager
-    async def channel(self, token: str = TOKEN) -> AsyncIterator[ToolChannel | None]:
+    async def channel(
+        self, token: str = TOKEN, path: str = "/usr/bin:/bin"
+    ) -> AsyncIterator[ToolChannel | None]:
         """Have the channel, on this machine."""
         place = ToolPlace(
             run_id=RUN,
             workspace=str(self.workspace),
             transport=LocalTransport(),
-            env={"PATH": "/usr/bin:/bin", "SORTIE_RUN_ID": RUN},
+            env={"PATH": path, "SORTIE_RUN_ID": RUN},
             token=token,
         )
         async with tool_channel(place, self.calls, self.facts.append) as channel:

@@ -12,6 +12,7 @@ import trio
 
 from sortie.model.tools import COMMENT_LIMIT, ToolName
 from sortie.telemetry import facts
+from sortie.tools import channel
 from sortie.tools.channel import FOLDER
 from sortie.tools.client_lines import LINE_LIMIT
 from sortie.transports.local import become_subreaper
@@ -27,9 +28,9 @@ def rig(tmp_path: Path) -> ToolRig:
 async def test_an_agent_finds_its_tools_and_calls_them(rig: ToolRig) -> None:
     """Those that the run has, each with a schema; a call is answered and told."""
     rig = ToolRig(rig.workspace, [ToolName.ISSUE, ToolName.COMMENT])
-    async with rig.channel() as channel:
-        assert channel is not None
-        assert channel.server.argv == ("/bin/sh", f"{rig.workspace}/{FOLDER}/connect.sh")
+    async with rig.channel() as had:
+        assert had is not None
+        assert had.server.argv == ("/bin/sh", f"{rig.workspace}/{FOLDER}/connect.sh")
         async with ToolClient.started(rig.folder) as client:
             listed = await client.ask("tools/list", {})
             issue = await client.call("issue")
@@ -161,12 +162,12 @@ async def test_a_client_that_is_killed_is_followed_by_the_next(rig: ToolRig) -> 
 
 async def test_what_git_clean_removes_is_there_again(rig: ToolRig) -> None:
     """With the next turn; a client that is connected has noticed nothing."""
-    async with rig.channel() as channel, ToolClient.started(rig.folder) as before:
-        assert channel is not None
-        shutil.rmtree(rig.folder)
+    async with rig.channel() as had, ToolClient.started(rig.folder) as before:
+        assert had is not None
+        shutil.rmtree(rig.folder.parent)
         assert (await before.call("note", text="before"))[1] is False
-        rig.folder.parent.mkdir(exist_ok=True)
-        await channel.renew()
+        await had.renew()
+        assert (rig.folder.parent / ".gitignore").read_text() == "*\n"
         async with ToolClient.started(rig.folder) as after:
             assert (await after.call("note", text="after"))[1] is False
 
@@ -191,15 +192,15 @@ async def test_links_in_place_of_fifos_end_nothing(rig: ToolRig, tmp_path: Path)
     """An agent that replaces an end of the next connection has no tools until the next turn."""
     secret = tmp_path / "secret"
     secret.write_text("a secret\n")
-    async with rig.channel() as channel:
-        assert channel is not None
+    async with rig.channel() as had:
+        assert had is not None
         with trio.fail_after(LIMIT):
             while not (ends := sorted(rig.folder.glob("[0-9]*/in"))):
                 await trio.sleep(0.01)
         ends[0].unlink()
         ends[0].symlink_to(secret)
         (rig.folder / "token").unlink()
-        await channel.renew()
+        await had.renew()
         async with ToolClient.started(rig.folder) as client:
             assert (await client.call("note", text="again"))[1] is False
 
@@ -211,10 +212,25 @@ async def test_a_channel_that_cannot_be_had_is_told_once(rig: ToolRig) -> None:
     rig.folder.parent.rmdir()
     rig.folder.parent.write_text("no directory")
 
-    async with rig.channel() as channel:
-        assert channel is None
+    async with rig.channel() as had:
+        assert had is None
 
     assert len(rig.of(facts.ToolsLost)) == 1
+
+
+async def test_where_no_fifo_can_be_made_the_tools_are_lost(
+    rig: ToolRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That is said in the words of the program, and agents wait for nothing then."""
+    monkeypatch.setattr(channel, "_PAUSE", 0.01)
+    async with rig.channel(path="/nowhere") as had:
+        assert had is not None
+        with trio.fail_after(LIMIT):
+            while not (lost := rig.of(facts.ToolsLost)) or rig.folder.exists():
+                await trio.sleep(0.01)
+
+    assert "not found" in lost[0].error
+    assert len(lost) == 1
 
 
 async def test_the_token_is_in_no_list_of_processes(rig: ToolRig) -> None:
