@@ -107,7 +107,7 @@ async def test_a_comment_is_made_once_over_a_crash(place: Place, start: Start) -
     assert (place.issues / "A.md").read_text().count("> Before the crash.") == 1
 
 
-@pytest.fixture(params=["bubblewrap", "podman", "host"])
+@pytest.fixture(params=["bubblewrap", "podman", "host", "host that outlives its link"])
 def walled(request: pytest.FixtureRequest, place: Place) -> Iterator[Mapping[str, str]]:
     """Write a workflow whose agents are behind a wall, or on a host; give what engines need."""
     sandbox: dict[str, Any] = {"read": list(seen_by_tests())}
@@ -126,7 +126,9 @@ def walled(request: pytest.FixtureRequest, place: Place) -> Iterator[Mapping[str
         case _:
             fleet: Fleet = request.getfixturevalue("fleet")
             fleet.add("far", has_program=False)
-            fleet.write_workflow(prompt, **more, **blocks())
+            outlives = request.param != "host"
+            worker = {"worker": {"ssh_reattach": outlives}}
+            fleet.write_workflow(prompt, **worker, **more, **blocks())
             yield {}
 
 
@@ -160,3 +162,31 @@ async def test_tools_work_behind_walls_and_on_hosts(
     assert "> From afar." in (place.issues / "B.md").read_text()
     if "host" not in request.node.name:
         assert "No such file" in came[1]
+
+
+@pytest.mark.full
+@requires_sshd
+async def test_a_client_outlives_a_link_that_is_cut(
+    place: Place, start: Start, fleet: Fleet
+) -> None:
+    """Calls before and after are of one client, and each is answered once."""
+    (host,) = fleet.add("far", has_program=False)
+    worker = {"ssh_reattach": True, "ssh_reattach_ms": 120_000}
+    fleet.write_workflow(
+        "{{ issue.description }}", worker=worker, trust={"fences": False}, **blocks()
+    )
+    notes = [f'call note {{"text": "note {number}"}}' for number in range(40)]
+    add(place, "A", *(line for note in notes for line in (note, "shell sleep 0.2")),
+        'call set_status {"status": "done"}')  # fmt: skip
+
+    async with start() as daemon:
+        await daemon.line("agent.noted", within=SLOW, issue="A", text="note 3")
+        host.kill_links()
+        await daemon.line("host.link_restored", within=SLOW, host="far")
+        await daemon.line("run.finished", within=SLOW, issue="A", status="succeeded")
+        noted = [line["text"] for line in daemon.lines("agent.noted")]
+        lost = daemon.lines("tools.lost") + daemon.lines("tools.client_lost")
+        runs = daemon.lines("run.started")
+
+    assert noted == [f"note {number}" for number in range(40)]
+    assert (lost, len(runs)) == ([], 1)
