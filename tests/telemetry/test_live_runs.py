@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from sortie.facts import (
     ActivityChanged,
+    AgentNoted,
     AgentSpoke,
     Fact,
     IssueRead,
@@ -83,6 +84,7 @@ def test_a_run_is_shown_as_its_facts_tell(live: LiveRuns) -> None:
         TurnBegan(run_id=RUN, turn=2, max_turns=5),
         replace(AGENT_USED, spent=Spending(credits=0.5, output_tokens=7), context_share=None),
         ToolCallStarted(run_id=RUN, tool="read", kind=None, locations=()),
+        AgentNoted(run_id=RUN, text="I begin with the tests"),
         ActivityChanged(run_id=RUN, activity=Activity(model="large", tool_uses={"shell": 1})),
     ]
 
@@ -94,9 +96,10 @@ def test_a_run_is_shown_as_its_facts_tell(live: LiveRuns) -> None:
             STARTED,
             issue=moved,
             max_turns=5,
-            last_event_at=BEGIN + timedelta(seconds=15),
+            last_event_at=BEGIN + timedelta(seconds=16),
             phase=Phase.TURN,
             turn=2,
+            note="I begin with the tests",
             session_id="s-2",
             workspace="/w/DEMO-1",
             last_message="reading",

@@ -105,6 +105,7 @@ def running(number: int) -> RunningView:
         last_message=LINES[number % len(LINES)] if number % 7 else None,
         credits=round(0.13 * (number % 9), 2),
         tokens=None,
+        note="I begin with the uploads" if number % 5 == 1 else None,
         tool="shell" if number % 5 == 1 else None,
         last_failure=FAILED if number % 4 == 3 else None,
     )

@@ -88,6 +88,7 @@ def test_the_page_shows_everything_without_javascript(visitor: httpx.Client, wor
         "SHOP-1</a>",
         "Running tests: 214 passed, 3 failed in tests/upload",
         '<b class="tool">shell</b>',
+        '<span class="note">I begin with the uploads</span>',
         'href="https://tracker.example/browse/SHOP-1"',
         "SHOP-1000</a>",
         "after error",
