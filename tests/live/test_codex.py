@@ -175,6 +175,19 @@ async def test_a_killed_process_is_replaced(
     assert "remember PING" in json.dumps(server.scripts["codex"].requests[-1].body)
 
 
+async def test_it_ends_by_itself_when_it_is_left(codex: RealCodex, server: ModelServer) -> None:
+    """The end of its input is enough: no signal is needed."""
+    server.script("codex", DONE)
+    status, program = codex.home / "status", codex.home / "program"
+    program.write_text(f'#!/bin/sh\n{codex.program} "$@"\necho $? > {status}\n')
+    program.chmod(0o755)
+    codex.program = program
+
+    await turn(codex)
+
+    assert status.read_text() == "0\n"
+
+
 # What it may do
 
 ESCALATED = {"sandbox_permissions": "require_escalated", "justification": "it is needed"}
