@@ -98,7 +98,7 @@ class Host:
 
 
 class HostTransport(SimTransport):
-    """A host, as one leader of one workflow reaches it."""
+    """A host, as one leader of one workflow reaches it; ``was_silent``: not each time."""
 
     def __init__(
         self, host: Host, plug: FreezablePlug, wire: Wire, lease: Lease, judge: Judge
@@ -112,6 +112,7 @@ class HostTransport(SimTransport):
         self._judge = judge
         self._taking = trio.Lock()
         self._taken = False
+        self.was_silent = False
         self._lost = trio.Event()
 
     async def beat(self) -> None:
@@ -144,6 +145,7 @@ class HostTransport(SimTransport):
         try:
             return await self._wire.ask(on_the_host, PATIENCE)
         except NoAnswerError as error:
+            self.was_silent = True
             raise TransportError(f"cannot reach {self.host}: {error}") from error
 
     async def _take(self) -> None:

@@ -25,7 +25,7 @@ from tests.sim.leases.ports import LeasedTracker, OwnMachine
 from tests.sim.leases.surroundings import Surroundings
 from tests.sim.leases.workflow import WITNESSES, LeaderAccount, LeaderWitnesses, Workflow
 from tests.sim.system.agent import Moods, SimAgent
-from tests.sim.system.machine import Process
+from tests.sim.system.machine import Machine, Process
 from tests.sim.system.tracker import Tracked
 from tests.sim.system.transport import SimTransport
 from tests.sim.system.watching import WatchedScheduler
@@ -55,7 +55,7 @@ class Life:
         self._own = OwnMachine(around.machine, around.plug, lease, around.judge)
         self._account = LeaderAccount(workflow)
         self._witnesses = LeaderWitnesses(
-            around.fleet, workflow, self._account, around.cannot_reach, around.trace
+            around.fleet, workflow, self._account, self._could_not_reach, around.trace
         )
 
     async def lead(self, store: LeasedStore) -> None:
@@ -179,6 +179,11 @@ class Life:
             worked = [claim.issue.identifier for claim in scheduler.snapshot(now).worked]
             self._around.judge.hands_over(self._lease, handing_over, worked)
         return scheduler.handle(event, now)
+
+    def _could_not_reach(self, machine: Machine) -> bool:
+        """Tell whether a machine is a host that did not answer, or does not now."""
+        silent = any(h.machine is machine and h.was_silent for h in self._hosts.values())
+        return silent or self._around.cannot_reach(machine)
 
     def _is_taken_over(self, process: Process) -> bool:
         """Tell whether a newer leader ends a process, as it has taken the host over."""

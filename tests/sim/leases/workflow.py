@@ -139,7 +139,7 @@ class LeaderAccount(Account):
 
 
 class LeaderWitnesses(Witnesses):
-    """See what one leader does; ``unreachable`` are machines that it cannot ask."""
+    """See what one leader does; ``unreachable`` are machines that it could not ask."""
 
     def __init__(
         self,
