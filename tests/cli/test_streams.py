@@ -45,6 +45,8 @@ render A --format json
 history
 history --format json
 mcp --help
+notifications
+notifications --dead --format json
 logs A
 logs A --format json
 logs A --follow

@@ -117,6 +117,8 @@ def test_nearly_every_metric_has_a_panel() -> None:
         "sortie_pod_start_seconds",  # few have pods
         "sortie_warm_pods",  # the same
         "sortie_event_log_missing_events_total",  # a line of the log says what is missing
+        "sortie_notification_failures_total",  # the age of the oldest one shows it
+        "sortie_notifications_given_up_total",  # what is kept of them is shown
         "sortie_trace_spans_total",  # few have traces, and a line of the log says what is lost
     }
 
