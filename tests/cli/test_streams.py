@@ -13,10 +13,12 @@ import trio
 
 from sortie.cli.commands import COMMANDS
 from sortie.model import Spending
+from sortie.scheduler.records import RecordNotification
 from tests.cli.fake_daemon import STATE, FakeDaemon
 from tests.cli.test_explain import DOCUMENT
 from tests.cli.test_history import T, record
 from tests.cli.world import FIVE_MISTAKES, SOURCE, WORKFLOW, is_ours, write_issue
+from tests.notifications.rig import notice
 from tests.store.records import a_delivery, an_issue, begin, delivery, end, spending
 from tests.telemetry.samples import RUN
 from tests.telemetry.transcripts.rig import Rig
@@ -72,6 +74,10 @@ stop A
 retry A --format json
 drain
 drain --cancel --format json
+notifications
+notifications --format json
+notifications send --all-dead
+notifications send 7 --format json
 doctor
 doctor --format json
 stats
@@ -92,7 +98,8 @@ def _world(here: Path, daemon: FakeDaemon) -> None:
     (here / "peer.md").write_text("---\ncodex: {command: codex}\n---\nDo {{ issue.title }}\n")
     used = spending(RUN, Spending(credits=0.5))
     work = delivery(RUN, an_issue("A"), a_delivery(), "+ a line\n")
-    record(here, (T, [begin(RUN, an_issue("A")), used, work, end(RUN)]))
+    told = RecordNotification(notification=notice("a"), targets=("slack",))
+    record(here, (T, [begin(RUN, an_issue("A")), used, work, end(RUN), told]))
     text = WORKFLOW.replace("work\n", f"work\nrepository: {{url: {here}}}\n")
     (here / "cloning.md").write_text(text)
     (here / "work").mkdir()
@@ -106,6 +113,8 @@ def _world(here: Path, daemon: FakeDaemon) -> None:
     daemon.answers["POST /api/v1/sign-in"] = (200, link)
     for path in ("refresh", "pause", "resume", "issues/A/stop", "issues/A/retry"):
         daemon.answers[f"POST /api/v1/{path}"] = (200, {"message": "done"})
+    for path in ("send-dead", "7/send"):
+        daemon.answers[f"POST /api/v1/notifications/{path}"] = (200, {"message": "done"})
     drained = {"daemon": "d", "status": "drained", "leads": [], "running": 0, "alone": []}
     for path in ("drain", "drain/cancel"):
         daemon.answers[f"POST /api/v1/{path}"] = (200, drained)
