@@ -45,6 +45,7 @@ class CodexProcess(ProtocolProcess):
         self._sandbox = sandbox
         self._reply: CodexReply | None = None
         self._before: list[AgentEvent] = []
+        self._had_turn = False
 
     @property
     def is_usable(self) -> bool:
@@ -71,11 +72,13 @@ class CodexProcess(ProtocolProcess):
         """Run one prompt and return how the turn failed, None where it is a good one.
 
         ``news`` is told first, behind the launch. Raises TransportError, and NotPrompted where the
-        process had ended before it could take the prompt.
+        process had ended before it could take the prompt: then it was not written, or, as what is
+        between may take it from us, nothing was heard of a process that was idle before.
         """
         assert self._identity is not None
         reader = self.reader
         reader.begin()
+        was_idle, self._had_turn = self._had_turn, True
         self._on_events, self._has_answered = on_events, False
         try:
             on_events([Launched(process=self._identity)])
@@ -93,7 +96,8 @@ class CodexProcess(ProtocolProcess):
             if rest := reader.end():
                 on_events(rest)
             self._on_events = None
-        if not reader.is_over and self._unsent > 0 and not self._has_answered:
+        has_failed = not reader.is_over and self._end is not None and not self._has_answered
+        if has_failed and (self._unsent > 0 or was_idle):
             raise NotPrompted
         failure = reader.failure if reader.is_over else self._failure()
         return None if failure is None else failure.result(self._stderr.warnings)
