@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ import trio
 from sortie.model.tools import COMMENT_LIMIT, ToolName
 from sortie.telemetry import facts
 from sortie.tools import channel
-from sortie.tools.channel import FOLDER
+from sortie.tools.channel import CLIENTS_LIMIT, FOLDER
 from sortie.tools.client_lines import LINE_LIMIT
 from sortie.transports.local import become_subreaper
 from tests.tools.rig import LIMIT, TOKEN, ToolClient, ToolRig
@@ -145,6 +146,44 @@ async def test_a_flood_waits_in_the_client(rig: ToolRig) -> None:
 
     assert answered == wanted
     assert rig.tools.most_open == 16
+
+
+async def test_a_client_that_takes_no_answer_is_sent_away(
+    rig: ToolRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another one is served meanwhile."""
+    monkeypatch.setattr(channel, "SEND_PATIENCE", 2.0)
+    rig.tools.answer = {"description": "d" * 150_000}
+    async with (
+        rig.channel(),
+        ToolClient.started(rig.folder) as other,
+        ToolClient.started(rig.folder) as client,
+    ):
+        for _ in range(10):
+            await client.request("tools/call", {"name": "issue", "arguments": {}})
+        assert (await other.call("note", text="meanwhile"))[1] is False
+        reasons = await rig.until_lost()
+        while await client.process.stdout.receive_some():  # type: ignore[union-attr]
+            pass
+
+    assert reasons == ["it took no answer for 2 seconds"]
+
+
+async def test_many_clients_are_there_at_once(rig: ToolRig) -> None:
+    """As an agent and those that it starts have them; further ones wait until one has gone."""
+    async with rig.channel(), AsyncExitStack() as stack:
+        clients = [
+            await stack.enter_async_context(ToolClient.started(rig.folder))
+            for _ in range(CLIENTS_LIMIT)
+        ]
+        for number, client in enumerate(clients):
+            assert (await client.call("note", text=str(number)))[1] is False
+        await clients[0].close()
+        async with ToolClient.started(rig.folder) as late:
+            assert (await late.call("note", text="late"))[1] is False
+
+    assert rig.tools.said == [*map(str, range(CLIENTS_LIMIT)), "late"]
+    assert rig.of(facts.ToolClientLost) == []
 
 
 async def test_a_client_that_is_killed_is_followed_by_the_next(rig: ToolRig) -> None:
