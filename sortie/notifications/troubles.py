@@ -107,7 +107,7 @@ def trouble_of(fact: Fact, failed_polls: int = 0) -> Trouble | None:
         case facts.StateRestored(interrupted=count) if count:
             text = (
                 f"The daemon before this one ended without being asked to, with"
-                f" {counted(count, 'run')} under way. They are begun again."
+                f" {counted(count, 'run')} under way. What was under way is begun again."
                 "\nThe log of that time may say why; was the machine restarted?"
             )
             return "restart", "Sortie was restarted", text
