@@ -45,7 +45,9 @@ class WebhookService:
         It needs no token: whoever connects needs the secret of a service.
         """
         if port is not None:
-            address = ListenAddress(host=server.host, port=port, token_given=True)
+            address = ListenAddress(
+                host=server.host, port=port, token_given=True, setting="webhooks.port"
+            )
             self._listener = await listen(address)
 
     async def load(self) -> None:

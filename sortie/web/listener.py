@@ -31,13 +31,14 @@ class ListenAddress(Struct, frozen=True, kw_only=True):
     """The address to take.
 
     ``asked``: a setting names this very port, so no other is tried. ``token_given``: a token was
-    configured, not generated.
+    configured, not generated. ``setting`` is where another port is chosen.
     """
 
     host: str
     port: int
     asked: bool = True
     token_given: bool = False
+    setting: str = "server.port or --port (0: no server)"
 
 
 class HttpListener(Struct, frozen=True, kw_only=True):
@@ -97,7 +98,7 @@ async def listen(endpoint: ListenAddress) -> HttpListener:
     if endpoint.asked:
         raise ListenError(
             f"port {endpoint.port} on {endpoint.host} is taken: stop what uses it, or choose "
-            "another with server.port or --port (0: no server)"
+            f"another with {endpoint.setting}"
         )
     raise ListenError(
         f"ports {endpoint.port} to {last} on {endpoint.host} are all taken: choose another with "
