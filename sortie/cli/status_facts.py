@@ -76,12 +76,22 @@ def status_facts(status: DaemonStatus) -> Iterator[StatusFact]:
         sums.append(cost_text(cost))
     yield "totals", ", ".join([*sums, f"{span(totals.seconds_running)} running"]), ""
     yield from _today(state)
+    yield from _notifications(state)
     yield from _leaders(state)
     age = between(endpoint.started_at, state.generated_at)
     began = f"since {utc(endpoint.started_at)} ({age})"
     version = f"version {endpoint.version}, pid {endpoint.process.pid}"
     yield "daemon", f"{began}, {version}, {endpoint.url}", ""
     yield "seen", utc(state.generated_at), ""
+
+
+def _notifications(state: StateView) -> Iterator[StatusFact]:
+    """Yield the targets for which something waits, or was given up."""
+    name = "told"
+    for target in state.notifications:
+        if target.waiting or target.dead:
+            yield name, target.words, "" if target.trouble is None else BAD
+            name = ""
 
 
 def _leaders(state: StateView) -> Iterator[StatusFact]:

@@ -20,6 +20,16 @@ class NotificationTargetView:
     error: str | None
 
     @property
+    def words(self) -> str:
+        """What it is, for people."""
+        since = ""
+        if self.oldest_at is not None:
+            since = f", the oldest since {self.oldest_at:%Y-%m-%d %H:%M:%S}Z"
+        dead = f", {self.dead:,} given up" if self.dead else ""
+        why = f": {self.error}" if self.error is not None else ""
+        return f"{self.target}: {self.waiting:,} waiting{since}{dead}{why}"
+
+    @property
     def trouble(self) -> str | None:
         """What is wrong with it, None where nothing is."""
         said = []

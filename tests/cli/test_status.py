@@ -592,6 +592,26 @@ def test_workspaces_that_are_kept_are_shown(cli: Cli, daemon: FakeDaemon) -> Non
     assert "push what is in it, or remove the directory" in shown
 
 
+def test_targets_of_notifications_are_shown_where_something_waits(
+    cli: Cli, daemon: FakeDaemon
+) -> None:
+    """With since when, and why; one that was told of everything is not."""
+    quiet = {"target": "mail", "waiting": 0, "oldest_at": None, "dead": 0, "error": None}
+    kept = {"target": "chat", "waiting": 2, "oldest_at": "2026-01-01T11:00:00.000000Z"}
+    down = {"target": "hook", "dead": 3, "error": "it answered 500"}
+    daemon.show(
+        STATE | {"notifications": [quiet, quiet | kept, quiet | kept | down]},
+    )
+
+    shown = cli("status").out
+
+    assert "chat: 2 waiting, the oldest since 2026-01-01 11:00:00Z\n" in shown
+    assert (
+        "hook: 2 waiting, the oldest since 2026-01-01 11:00:00Z, 3 given up: it answered 500\n"
+    ) in shown
+    assert "mail" not in shown
+
+
 def test_the_rule_of_an_issue_and_the_slots_of_a_rule_are_shown(
     cli: Cli, daemon: FakeDaemon
 ) -> None:
