@@ -20,6 +20,7 @@ from sortie.http.client import HttpClient, open_client
 from sortie.http.credentials import FixedCredential
 from sortie.http.requests import HttpRequest, Provider
 from sortie.model import LostAnswer, TrackerError
+from sortie.model.secrets import redactor
 from sortie.model.texts import start_of
 from sortie.model.times import rfc3339
 from sortie.notifications.channel import SendFailed
@@ -97,6 +98,7 @@ class WebhookChannel:
         self._client = client
         self._path = _path_of(target.address)
         self._key = target.key
+        self._redact = redactor(target.secrets)
         self._workflow = workflow
         self._wall = wall
 
@@ -127,12 +129,12 @@ class WebhookChannel:
                 str(exc), unsure=isinstance(exc, LostAnswer), retry_after=exc.retry_after
             ) from exc
         if not answer.ok:
-            raise _refusal(answer)
+            raise _refusal(answer, self._redact)
         return f"it answered {answer.status}"
 
 
-def _refusal(answer: HttpAnswer) -> SendFailed:
-    said = start_of(answer.text(), _ANSWER_SHOWN)
+def _refusal(answer: HttpAnswer, redact: Callable[[str], str]) -> SendFailed:
+    said = start_of(answer.text(), _ANSWER_SHOWN, redact)
     text = f"it answered {answer.status}{f': {said}' if said else ''}"
     if 300 <= answer.status < 400:
         text += "; redirects are not followed: set webhook to the address that is meant"

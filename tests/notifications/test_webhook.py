@@ -116,6 +116,16 @@ async def test_refusals(
     assert "hook" not in str(failed.value).replace("webhook", "")
 
 
+async def test_a_refusal_that_repeats_a_secret_hides_it(hook: Hook, server: TestServer) -> None:
+    """Whoever reads the error sees neither the token of the address nor the key."""
+    hook.reply = Reply(status=404, body=f"no T0ken-0123456789abc, and {KEY}".encode())
+
+    with pytest.raises(SendFailed) as failed:
+        await send(f"{server.url}/T0ken-0123456789abc")
+
+    assert str(failed.value) == "it answered 404: no ***, and ***"
+
+
 async def test_a_text_is_an_answer_as_good_as_any(hook: Hook, server: TestServer) -> None:
     """A receiver need not answer JSON."""
     hook.reply = Reply(status=200, body=b"ok, thank you")
