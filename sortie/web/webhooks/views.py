@@ -41,8 +41,8 @@ class ArrivalView:
         name = self.subject.replace("_", " ")
         if self.distrusted_until is not None and self.missed_at is not None:
             return (
-                f"one of {name} was missed at {_clock(self.missed_at)}, so that they are not"
-                f" counted on until {_clock(self.distrusted_until)}"
+                f"a change of {name} was missed at {_clock(self.missed_at)}, so that deliveries are"
+                f" not counted on until {_clock(self.distrusted_until)}"
             )
         if self.last_at is None:
             return f"none about {name}"

@@ -48,6 +48,7 @@ from sortie.web.state import (
     WorkflowView,
 )
 from sortie.web.watches import GateAnswer
+from sortie.web.webhooks.views import ArrivalView, RejectionsView, WebhookView
 
 NOW = datetime.now(UTC).replace(microsecond=0)
 
@@ -159,6 +160,22 @@ HELD = (
     ),
 )
 
+HOOKED = WebhookView(
+    kind="github",
+    received=3,
+    last_at=NOW,
+    rejected=(RejectionsView(reason="signature", count=2, last_at=NOW),),
+    arrivals=(
+        ArrivalView(
+            subject="pull_requests",
+            counted_on=False,
+            last_at=NOW,
+            missed=1,
+            missed_at=NOW,
+            distrusted_until=NOW,
+        ),
+    ),
+)
 RESTING = HostView(
     host="build-2",
     up=False,
@@ -197,6 +214,7 @@ def state(runs: int = 7, waits: int = 12) -> StateView:
                 UnnamedStateView(state="Todo", issues=3, first="SHOP-99", near="To Do"),
             ),
             budgets=(BudgetView(name="requests", remaining=4211, limit=5000, resets_at=NOW),),
+            webhooks=(HOOKED,),
         ),
         today=TodayView(
             day="2026-11-22",

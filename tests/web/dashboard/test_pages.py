@@ -105,6 +105,7 @@ def test_the_page_shows_everything_without_javascript(visitor: httpx.Client, wor
         "it closed the connection: no route to host",
         "no setting names",
         "requests: 4,211 of 5,000 left",
+        "webhooks of github: 3 deliveries taken; a change of pull requests was missed at",
         "Runs that ended",
         "Duration of a turn",
         "Credits",
