@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from sortie.adapters import Adapters
 from sortie.model import RunId, TurnResult
+from sortie.model.asked_permissions import AskedPermissions
 from sortie.model.hiding import repr_without
 from sortie.model.turns import AgentEvent
 
@@ -54,6 +55,7 @@ class SessionParams(Struct, frozen=True, kw_only=True):
     those of its own settings, and its tools need no further permission; None where there is none.
     ``traceparent`` returns the turn under way as W3C Trace Context has it, for agents that make
     spans of their own; None where nothing is traced.
+    ``permissions`` are asked of people by it; None where they cannot be asked.
     """
 
     run_id: RunId
@@ -65,6 +67,7 @@ class SessionParams(Struct, frozen=True, kw_only=True):
     stop_grace: float = 5.0
     mcp_server: McpServer | None = None
     traceparent: Callable[[], str | None] = no_trace
+    permissions: AskedPermissions | None = None
 
     __repr__ = repr_without("env", "traceparent")
 

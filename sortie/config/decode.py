@@ -80,7 +80,7 @@ class _TopLevel(Block):
 RATES_KEY = "token_rates"
 """The key of the rates, whose own keys are names of models."""
 
-_OPTIONAL = frozenset({"self_review", "traces"})
+_OPTIONAL = frozenset({"self_review", "traces", "questions"})
 """The blocks whose absence means something else than their defaults."""
 
 SECTIONS = sections_of(Settings) | {"workspace": WrittenWorkspace}

@@ -31,6 +31,7 @@ SECTIONS_OF_RULES = (
     "agent",
     "forge",
     "hooks",
+    "questions",
     "repository",
     "sandbox",
     "self_review",

@@ -20,6 +20,7 @@ from pydantic import (
 from sortie.config.block import Block
 from sortie.config.journal import JournalSettings
 from sortie.config.notifications import NotificationTarget
+from sortie.config.questions import QuestionsSettings
 from sortie.config.reactions import ReactionsSettings
 from sortie.config.references import Lookup
 from sortie.config.repository import ForgeSettings, RepositorySettings, VerifySettings
@@ -219,6 +220,7 @@ class Settings(Block):
     repository: RepositorySettings = RepositorySettings()
     verify: VerifySettings = VerifySettings()
     self_review: SelfReviewSettings | None = None
+    questions: QuestionsSettings | None = None
     forge: ForgeSettings = ForgeSettings()
     reactions: ReactionsSettings = ReactionsSettings()
     hooks: HookSettings = HookSettings()

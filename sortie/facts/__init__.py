@@ -11,6 +11,7 @@ from sortie.facts.leases import *  # noqa: F403
 from sortie.facts.network import *  # noqa: F403
 from sortie.facts.notifications import *  # noqa: F403
 from sortie.facts.pull_requests import *  # noqa: F403
+from sortie.facts.questions import *  # noqa: F403
 from sortie.facts.runs import *  # noqa: F403
 from sortie.facts.tools import *  # noqa: F403
 from sortie.facts.traces import *  # noqa: F403

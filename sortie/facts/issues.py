@@ -178,8 +178,8 @@ class IssueHandedOff(Fact, frozen=True, kw_only=True):
 
 @fact("comment.made", "debug", hidden=("result",))
 class CommentCompleted(Fact, frozen=True, kw_only=True):
-    """A comment was made, or could not be; ``lifecycle`` is dispatch, completion, failure
-    or agent."""
+    """A comment was made, or could not be; ``lifecycle`` is dispatch, completion, failure,
+    question or agent."""
 
     issue: Issue
     lifecycle: str

@@ -18,6 +18,19 @@ OPTIONS_LIMIT = 10
 ANSWER_LIMIT = 16_000
 """Characters of an answer that are kept."""
 
+NAME_LIMIT = 100
+"""Characters of the name of who has answered."""
+
+LONGEST_WAIT = 365 * 86_400.0
+"""Seconds for which an answer is waited for at most, where there is a limit."""
+
+
+ALLOW_ONCE = "allow once"
+ALLOW_FOR_ISSUE = "allow for this issue"
+DENY = "deny"
+PERMISSION_OPTIONS = (ALLOW_ONCE, ALLOW_FOR_ISSUE, DENY)
+"""The options of a question that asks for a permission."""
+
 
 class Question(Struct, frozen=True, kw_only=True):
     """What an agent wants to know before it goes on.
@@ -48,8 +61,8 @@ class Question(Struct, frozen=True, kw_only=True):
             raise ValueError("the default of a question is one of its options")
         if self.default is not None and not 0 < len(self.default.strip()) <= QUESTION_LIMIT:
             raise ValueError(f"a default has between 1 and {QUESTION_LIMIT} characters")
-        if self.timeout is not None and not 0 < self.timeout < float("inf"):
-            raise ValueError("the timeout of a question is a number of seconds above 0")
+        if self.timeout is not None and not 0 < self.timeout <= LONGEST_WAIT:
+            raise ValueError("the timeout of a question is between 0 seconds and 365 days")
 
     def chosen(self, text: str) -> str:
         """Return what a text answers: the option that it names by its number or its words, or the
@@ -62,10 +75,9 @@ class Question(Struct, frozen=True, kw_only=True):
 
 
 class AnswerWay(StrEnum):
-    """How an answer came: from a person, or without one."""
+    """How an answer came; ``default``: nobody answered in time."""
 
     TICKET = "ticket"
     DASHBOARD = "dashboard"
     COMMAND = "command"
     DEFAULT = "default"
-    TIMEOUT = "timeout"

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from sortie.model.errors import ErrorKind
 from sortie.model.issues import IssueId
+from sortie.model.questions import Question
 from sortie.model.spending import NOTHING, Spending
 from sortie.model.summaries import NO_SUMMARY, RunSummary
 
@@ -67,6 +68,7 @@ class HoldReason(StrEnum):
     USAGE_BUDGET_EXHAUSTED = "usage_budget_exhausted"
     HANDOFF_FAILED = "handoff_failed"
     AGENT_BLOCKED = "agent_blocked"
+    QUESTION = "question"
     VERIFICATION_FAILED = "verification_failed"
     NO_CHANGE = "no_change"
     REACTION_EXHAUSTED = "reaction_exhausted"
@@ -95,6 +97,7 @@ class Trigger(StrEnum):
     USAGE_LIMIT = "usage_limit"
     OPERATOR = "operator"
     REACTION = "reaction"
+    ANSWER = "answer"
 
 
 class Streak(Struct, frozen=True, kw_only=True):
@@ -163,14 +166,18 @@ class Finish(StrEnum):
     DONE = "done"  # the agent says that nothing is left to do
     REVIEW = "review"  # the agent asked for a person's review
     BLOCKED = "blocked"  # the agent cannot go on without a person
+    ASKED = "asked"  # the agent has a question
 
 
 class Finished(Struct, frozen=True, kw_only=True, tag=True):
     """The run came to its own end; ``reason`` is why the agent asks for a person, "" where it has
-    not said so in its status file."""
+    not said so in its status file. ``question`` is what it asks, None elsewhere, and
+    ``comments_before`` how many comments the issue had then."""
 
     finish: Finish
     reason: str = ""
+    question: Question | None = None
+    comments_before: int = 0
 
 
 class Failed(Struct, frozen=True, kw_only=True, tag=True):

@@ -7,8 +7,11 @@ readers see whose they are. What a tracker would act on in them is made harmless
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 
 from sortie.model import Failed, Finish, Finished, KnownWorkspace, RunReport, RunSummary, cut
+from sortie.model.asked_questions import AskedQuestion
+from sortie.model.own_comments import ASKS, BEGAN, ENDED, FAILED, SAYS, STOPPED
 from sortie.model.spending import told_amounts
 
 COMMENT_ANSWER_LIMIT = 3000
@@ -24,13 +27,14 @@ _FINISHED = {
     Finish.DONE: "the agent says that nothing is left to do",
     Finish.REVIEW: "the agent asks a person to look at its work",
     Finish.BLOCKED: "the agent cannot go on without a person",
+    Finish.ASKED: "the agent has a question",
 }
 
 
 def comment_on_dispatch(attempt: int, host: str) -> str:
     """Say that work begins; ``attempt`` is what log and history call so."""
     again = f" (attempt {attempt})" if attempt else ""
-    return f"Sortie started an agent on this issue{again}, host {host}."
+    return f"{BEGAN}{again}, host {host}."
 
 
 def comment_on_end(report: RunReport, workspace: KnownWorkspace | None = None) -> str:
@@ -49,7 +53,25 @@ def comment_on_end(report: RunReport, workspace: KnownWorkspace | None = None) -
 
 def comment_of_agent(text: str) -> str:
     """Say what an agent wants people to know."""
-    return f"The agent that works on this issue says:\n\n{_quoted(text)}"
+    return f"{SAYS}\n\n{_quoted(text)}"
+
+
+def comment_on_question(asked: AskedQuestion, deadline: datetime | None) -> str:
+    """Ask a question, and say how it is answered; its first line tells it from all others."""
+    question = asked.question
+    parts = [f"{ASKS}{asked.mark}:", _quoted(question.text)]
+    if question.options:
+        parts.append("\n".join(f"{at}. {_code(it)}" for at, it in enumerate(question.options, 1)))
+    how = "Answer with a comment on this issue"
+    if question.permission is not None:
+        how += ": the number or the words of one of these, and nothing else"
+    elif question.options:
+        how += ": the number of one of these, or in your own words"
+    parts.append(f"{how}. The first answer counts; the agent waits for it.")
+    if deadline is not None and question.default is not None:
+        at = f"{deadline:%Y-%m-%d %H:%M} UTC"
+        parts.append(f"If nobody has answered by {at}, this counts: {_code(question.default)}")
+    return "\n\n".join(parts)
 
 
 def _headline(report: RunReport) -> str:
@@ -57,12 +79,12 @@ def _headline(report: RunReport) -> str:
     spent = "".join(f", {told}" for told in told_amounts(report.spent))
     match report.end:
         case Failed(kind=kind, message=message):
-            return f"The run failed after {turns}{spent}: {kind}: {message}"
+            return f"{FAILED}{turns}{spent}: {kind}: {message}"
         case Finished(finish=finish, reason=reason):
             why = f": {reason}" if reason else "."
-            return f"The run ended after {turns}{spent}: {_FINISHED[finish]}{why}"
+            return f"{ENDED}{turns}{spent}: {_FINISHED[finish]}{why}"
         case _:
-            return f"The run was stopped after {turns}{spent}."
+            return f"{STOPPED}{turns}{spent}."
 
 
 def _git(summary: RunSummary) -> Iterator[str]:

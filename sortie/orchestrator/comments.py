@@ -11,7 +11,11 @@ import trio
 from msgspec import Struct
 
 from sortie.model import Issue, RunId, StoreError, TrackerError
-from sortie.orchestrator.comment_texts import comment_of_agent, comment_on_end
+from sortie.orchestrator.comment_texts import (
+    comment_of_agent,
+    comment_on_end,
+    comment_on_question,
+)
 from sortie.orchestrator.context import OrchestratorContext
 from sortie.resources.lease import LeaseLost
 from sortie.scheduler import decisions as do
@@ -50,7 +54,9 @@ AGENT_LIFECYCLE = "agent"
 """The lifecycle of the comments that agents make; on record their number in the run follows."""
 
 
-def record_of(decision: do.PostComment | do.PostAgentComment) -> rec.RecordComment:
+def record_of(
+    decision: do.PostComment | do.PostAgentComment | do.PostQuestion,
+) -> rec.RecordComment:
     """Return what is on disk before a comment is made."""
     if isinstance(decision, do.PostAgentComment):
         return rec.RecordComment(
@@ -58,6 +64,13 @@ def record_of(decision: do.PostComment | do.PostAgentComment) -> rec.RecordComme
             issue=decision.issue,
             lifecycle=f"{AGENT_LIFECYCLE}:{decision.number}",
             body=comment_of_agent(decision.text),
+        )
+    if isinstance(decision, do.PostQuestion):
+        return rec.RecordComment(
+            run_id=decision.asked.run_id,
+            issue=decision.issue,
+            lifecycle="question",
+            body=comment_on_question(decision.asked, decision.deadline),
         )
     return rec.RecordComment(
         run_id=decision.run_id,

@@ -20,6 +20,7 @@ from sortie.model import (
     cut,
     same_state,
 )
+from sortie.model.asked_questions import answer_on_ticket
 from sortie.orchestrator.context import OrchestratorContext
 from sortie.resources import shortage_behind
 from sortie.scheduler import Event
@@ -93,7 +94,13 @@ async def refresh(context: OrchestratorContext, question: do.Refresh, tell: Tell
         _report_pause(failure, tell)
     failed = frozenset(answer.failed)
     error = cut("; ".join(sorted({str(exc) for exc in answer.failed.values()})))
-    tell(ev.IssuesRefreshed(token, ids, answer.issues, failed, error))
+    found = (
+        (issue.id, answer_on_ticket(question.questions[issue.id], issue.comments))
+        for issue in answer.issues
+        if issue.id in question.questions
+    )
+    answers = {issue_id: said for issue_id, said in found if said is not None}
+    tell(ev.IssuesRefreshed(token, ids, answer.issues, failed, error, answers=answers))
 
 
 async def hand_off(context: OrchestratorContext, question: do.HandOff, tell: Tell) -> None:

@@ -200,7 +200,7 @@ class Journal:
 def _records_of(item: Decision | Flushed) -> tuple[Record, ...]:
     """Return the records that must be on disk before an item is performed."""
     match item:
-        case do.PostComment() | do.PostAgentComment():
+        case do.PostComment() | do.PostAgentComment() | do.PostQuestion():
             return (record_of(item),)
         case _ if isinstance(item, Record):
             return (item,)

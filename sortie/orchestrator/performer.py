@@ -92,7 +92,7 @@ class Performer:
                 start_soon(effects.hand_off, context, decision, self._tell)
             case do.CleanWorkspace():
                 start_soon(effects.clean, context, decision, self._tell)
-            case do.PostComment() | do.PostAgentComment():
+            case do.PostComment() | do.PostAgentComment() | do.PostQuestion():
                 self.comment(comments.record_of(decision), nurseries, again=False)
             case do.LookAtPullRequests():
                 start_soon(pull_requests.look, context, decision, self._tell)

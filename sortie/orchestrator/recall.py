@@ -17,6 +17,7 @@ from sortie.store import (
     Recovered,
     StoredHold,
     StoredLimit,
+    StoredQuestion,
     StoredRetry,
     UnfinishedRun,
 )
@@ -43,7 +44,10 @@ def recall(
     left = left or {}
     retries = [_without_outage(r, wall) for r in recovered.retries]
     claims = {r.issue.id: _waiting(r, now, wall) for r in retries}
-    claims |= {h.issue.id: _held(h, now, wall) for h in recovered.holds}
+    claims |= {
+        h.issue.id: _held(h, recovered.questions.get(h.issue.id), now, wall)
+        for h in recovered.holds
+    }
     records: list[Record] = [
         _put_right(new)
         for old, new in zip(recovered.retries, retries, strict=True)
@@ -76,6 +80,7 @@ def recall(
         deliveries=dict(recovered.deliveries),
         rules=dict(recovered.rules),
         stages=dict(recovered.stages),
+        questions={i: stored.asked for i, stored in recovered.questions.items()},
         watches=recovered.watches,
         workspaces=recovered.workspaces,
         unsaved={place: now - max(0.0, wall - at) for place, at in recovered.unsaved.items()},
@@ -175,8 +180,15 @@ def _limited(limit: StoredLimit, now: float, wall: float) -> UsageLimit:
     )
 
 
-def _held(hold: StoredHold, now: float, wall: float) -> Held:
-    since = now - max(0.0, wall - hold.since)
+def _held(hold: StoredHold, question: StoredQuestion | None, now: float, wall: float) -> Held:
+    since, due_at = now - max(0.0, wall - hold.since), None
+    if (
+        hold.reason is HoldReason.QUESTION
+        and question is not None
+        and question.due_at is not None
+        and question.delay is not None
+    ):
+        due_at = now + min(max(0.0, question.due_at - wall), question.delay)
     return Held(
         issue=hold.issue,
         reason=hold.reason,
@@ -184,4 +196,5 @@ def _held(hold: StoredHold, now: float, wall: float) -> Held:
         since=since,
         baseline_final=hold.baseline_final,
         handoff_state=hold.handoff_state,
+        due_at=due_at,
     )

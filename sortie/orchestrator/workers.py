@@ -88,6 +88,8 @@ class WorkerPool:
             reaction=start.reaction,
             previous=start.previous,
             trace=None if traces is None else RunTrace(run_id, traces.sample),
+            answered=start.answered,
+            granted=start.granted,
         )
         report = await work(
             job, self._context.run_context_for(start.host, start.rule), reports, scopes

@@ -23,6 +23,7 @@ from sortie.scheduler.claims import (
     Cleaning,
     Departure,
     HandingOff,
+    Held,
     Rechecking,
     Running,
     Starting,
@@ -94,9 +95,9 @@ class ClaimTable(MutableMapping[IssueId, Claim]):
 
     ``load`` counts the runs; change a copy of it only. ``due`` holds the places of waits that
     compete for a slot, ``missing`` the claims whose issue the last read did not find.
-    ``deadlines`` are those of waits, clean-ups and turns that have to end, ``handoffs`` those of
-    handoffs that are tried again. A claimed issue is no open candidate. ``epoch`` is that of
-    SchedulerState.
+    ``deadlines`` are those of waits, clean-ups, questions and turns that have to end, ``handoffs``
+    those of handoffs that are tried again. A claimed issue is no open candidate. ``epoch`` is that
+    of SchedulerState.
     """
 
     def __init__(self, candidates: CandidateQueue, epoch: float) -> None:
@@ -232,5 +233,7 @@ def _deadline(claim: Claim) -> float:
             return claim.due_at
         case Running(departure=Departure(stop_at=stop_at)):
             return stop_at
+        case Held(due_at=float(due_at), overdue=False):
+            return due_at
         case _:
             return math.inf

@@ -4,7 +4,8 @@ Rule 1: an issue has at most one claim, so "running and also waiting to retry" c
 down; an issue without one is unclaimed.
 Rule 2: every claim ends. Starting, Running and Stopping end with WorkerExited, Rechecking with
 IssuesRefreshed. HandingOff and Cleaning end with their answer, and are tried again at ``due_at``.
-Waiting comes due. Held ends with a change of the issue, an operator's command or a reload.
+Waiting comes due. Held ends with a change of the issue, an operator's command, a reload, or the
+answer to its question.
 Rule 3: ``last_request`` is the number of the newest tracker request sent before the claim last
 changed. Answers to it, or to older requests, are ignored.
 """
@@ -147,7 +148,9 @@ class Held(_Base, frozen=True, kw_only=True):
 
     While ``baseline_final`` is False the baseline may lack what the run itself wrote last, so the
     next read of the issue replaces it. ``handoff_state`` is the one in force where the issue is
-    held because it could not be moved, None elsewhere; another one ends such a hold.
+    held because it could not be moved, None elsewhere; another one ends such a hold. ``due_at`` is
+    when the default of its question counts, None where it never does by itself; ``overdue``: that
+    has passed, and the next read is to show whether the ticket has an answer.
     """
 
     reason: HoldReason
@@ -155,6 +158,8 @@ class Held(_Base, frozen=True, kw_only=True):
     since: float
     baseline_final: bool = True
     handoff_state: str | None = None
+    due_at: float | None = None
+    overdue: bool = False
 
 
 Worked = Starting | Running | Stopping

@@ -10,6 +10,7 @@ from sortie.scheduler import records as rec
 from sortie.scheduler.claims import Cleaning
 from sortie.scheduler.decisions import CleanWorkspace
 from sortie.scheduler.events import WorkspaceCleaned
+from sortie.scheduler.questions import forget_question
 from sortie.scheduler.stages import forget_stages
 from sortie.scheduler.state import SchedulerState
 from sortie.scheduler.timing import backoff, kept_delay
@@ -23,6 +24,7 @@ def finish(state: SchedulerState, issue: Issue) -> None:
     state.deliveries.pop(issue.id, None)
     state.reset_budget(issue.id)
     forget_stages(state, issue)
+    forget_question(state, issue)
     leave(state, issue)
     workspaces = state.workspaces.of(issue.id)
     if workspaces and not state.draining:  # else the next start sees to it

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal, assert_never
+from typing import assert_never
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from sortie.model import HoldReason, Issue, StopReason, Streak, Trigger
 from sortie.model.numbers import span
 from sortie.scheduler import events as ev
 from sortie.scheduler import records as rec
+from sortie.scheduler.answers import answer_by_command
 from sortie.scheduler.claims import (
     Claim,
     Cleaning,
@@ -22,6 +22,7 @@ from sortie.scheduler.claims import (
     Stopping,
     Waiting,
 )
+from sortie.scheduler.command_replies import Reply
 from sortie.scheduler.decisions import AnswerCommand
 from sortie.scheduler.dispatch import put_back
 from sortie.scheduler.explanation import unknown
@@ -30,6 +31,7 @@ from sortie.scheduler.gates import FITNESS, ROOM, closed, spent_text
 from sortie.scheduler.holds import end_hold, ended_by_reload, hold, record_of
 from sortie.scheduler.policy import Policy
 from sortie.scheduler.polls import poll_now
+from sortie.scheduler.questions import withdraw
 from sortie.scheduler.spending import stop_if_spent
 from sortie.scheduler.state import SchedulerState
 from sortie.scheduler.timing import STOPPED
@@ -64,13 +66,6 @@ def change_policy(state: SchedulerState, policy: Policy, now: float) -> None:
     state.hosts.forget(policy.every_host, settings_changed=True)
     state.webhooks.compared = False
     poll_now(state, now)
-
-
-class Reply(Struct, frozen=True):
-    """What becomes of a command; see AnswerCommand."""
-
-    verdict: Literal["done", "unknown", "conflict"]
-    message: str
 
 
 def answer(state: SchedulerState, ask: int, reply: Reply) -> None:
@@ -168,7 +163,14 @@ def _hold_again(state: SchedulerState, claim: Held, now: float) -> None:
     """Turn another hold into an operator's; its baseline stays as it is."""
     if claim.reason is HoldReason.OPERATOR:
         return
-    held = replace(claim, reason=HoldReason.OPERATOR, detail=STOPPED, since=now, handoff_state=None)
+    withdraw(state, claim, STOPPED)
+    told = Held(issue=claim.issue, reason=HoldReason.OPERATOR, detail=STOPPED, since=now)
+    held = replace(
+        told,
+        last_request=claim.last_request,
+        missing_since=claim.missing_since,
+        baseline_final=claim.baseline_final,
+    )
     state.claims[claim.issue.id] = held
     state.out.append(record_of(held))
 
@@ -257,6 +259,7 @@ OperatorEvent = (
     | ev.PauseAsked
     | ev.StopAsked
     | ev.RetryAsked
+    | ev.AnswerSent
     | ev.StartsSuspended
     | ev.ShutdownRequested
 )
@@ -276,6 +279,8 @@ def obey_operator(state: SchedulerState, event: OperatorEvent, now: float) -> No
             answer(state, ask, stop(state, name, now))
         case ev.RetryAsked(name, ask):
             answer(state, ask, retry(state, name, now))
+        case ev.AnswerSent(name, given, ask):
+            answer(state, ask, answer_by_command(state, name, given, now))
         case ev.StartsSuspended(reason):
             state.suspended = reason
             state.dispatch_needed = True

@@ -10,10 +10,11 @@ from msgspec.structs import replace
 from sortie import facts
 from sortie.model import Issue, IssueId, KnownWorkspace
 from sortie.scheduler import events as ev
-from sortie.scheduler.budgets import BudgetStanding, Ledger
+from sortie.scheduler.answers import question_due
+from sortie.scheduler.budgets import BudgetStanding
 from sortie.scheduler.candidates import GateVerdict
 from sortie.scheduler.checkpoint import Checkpoint, checkpoint_of, state_of
-from sortie.scheduler.claims import Cleaning, Departure, HandingOff, Running, Waiting
+from sortie.scheduler.claims import Cleaning, Departure, HandingOff, Held, Running, Waiting
 from sortie.scheduler.clean_ups import clean_again, cleaned, drop_reopened
 from sortie.scheduler.commands import OperatorEvent, obey_operator
 from sortie.scheduler.decisions import Decision
@@ -26,6 +27,7 @@ from sortie.scheduler.gates import explain
 from sortie.scheduler.grants import SlotGrant, SlotUse
 from sortie.scheduler.handoffs import handoff_answered
 from sortie.scheduler.identifiers import RunIds
+from sortie.scheduler.inheriting import Beginning, inherited_state
 from sortie.scheduler.memory import Memory
 from sortie.scheduler.policy import Policy
 from sortie.scheduler.polls import begin_poll, candidates_fetched, poll_failed, put_polls_off
@@ -44,13 +46,10 @@ from sortie.scheduler.reconcile import (
 )
 from sortie.scheduler.snapshot import Backlog, Snapshot, backlog, snapshot_of
 from sortie.scheduler.spending import agent_used, begin_day, limit_met, limit_passed, pass_limits
-from sortie.scheduler.state import SchedulerState
-from sortie.scheduler.usage_limits import UsageLimit, UsageLimits
+from sortie.scheduler.usage_limits import UsageLimit
 from sortie.scheduler.waits import try_handoff
-from sortie.scheduler.watch_table import Watched
 from sortie.scheduler.watching import watch_due
 from sortie.scheduler.webhooks import webhooks_due, webhooks_wakeup_at
-from sortie.scheduler.workspace_index import WorkspaceIndex
 
 
 class Scheduler:
@@ -71,40 +70,11 @@ class Scheduler:
         epoch: float = 0.0,
         grant: SlotGrant | None = None,
     ) -> None:
-        memory = memory or Memory()
-        self._state = SchedulerState(
-            policy=policy,
-            new_run_id=new_run_id,
-            epoch=epoch,
-            poll_at=now,
-            reconcile_at=now,
-            check_workspaces_at=now,
-            sessions=dict(memory.sessions),
-            ledger=Ledger(memory.spent, memory.spent_today),
-            day=memory.day,
-            limits=UsageLimits(memory.limits),
-            agent_sessions=dict(memory.agent_sessions),
-            deliveries=dict(memory.deliveries),
-            workspaces=WorkspaceIndex(memory.workspaces, memory.unsaved),
-            crashed=set(memory.crashed),
-            rules=dict(memory.rules),
-            stages=dict(memory.stages),
-            paused=memory.paused,
-            grant=grant,
+        self._state = inherited_state(
+            memory or Memory(),
+            policy,
+            Beginning(now=now, new_run_id=new_run_id, epoch=epoch, grant=grant),
         )
-        for claim in memory.claims:
-            self._state.claims[claim.issue.id] = claim
-        for issue, watch in memory.watches:
-            if watch.former:
-                self._state.former_watches[issue.id] = watch
-                continue
-            interval = policy.reactions.interval
-            watched = Watched(
-                issue=issue, watch=watch, due_at=now, interval=interval, front_since=now
-            )
-            self._state.watches[issue.id] = watched
-        for issue_id in (*self._state.claims, *self._state.watches) if policy.rules else ():
-            self._state.rules.setdefault(issue_id, "")  # claimed when there were no rules
 
     @classmethod
     def restored(cls, checkpoint: Checkpoint) -> Self:
@@ -213,7 +183,7 @@ class Scheduler:
         state = self._state
         if isinstance(event, OperatorEvent):
             obey_operator(state, event, now)
-            if isinstance(event, ev.RefreshRequested | ev.RetryAsked):
+            if isinstance(event, ev.RefreshRequested | ev.RetryAsked | ev.AnswerSent):
                 self._on_time(now)
             return
         if isinstance(event, WorkerReport):
@@ -280,6 +250,8 @@ class Scheduler:
                     try_handoff(state, claim)
                 case Cleaning():
                     clean_again(state, claim, now)
+                case Held():
+                    question_due(state, claim, now)
                 case Running(departure=Departure() as departure):
                     state.stop_departed(claim, departure)
                 case _:

@@ -7,9 +7,10 @@ what is on disk comes before what acts on it. Notes are facts for log and metric
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from sortie import facts
 from sortie.model import (
@@ -24,6 +25,7 @@ from sortie.model import (
     StopReason,
     Streak,
 )
+from sortie.model.asked_questions import AskedQuestion
 from sortie.model.stages import PassedStage
 from sortie.model.watches import Errand, Reaction
 from sortie.scheduler.records import Record
@@ -34,10 +36,12 @@ class Poll(Struct, frozen=True):
 
 
 class Refresh(Struct, frozen=True):
-    """Re-read these issues; answer with one IssuesRefreshed of the same token."""
+    """Re-read these issues, and look on their tickets for answers to ``questions``; answer with one
+    IssuesRefreshed of the same token."""
 
     token: int
     ids: frozenset[IssueId]
+    questions: Mapping[IssueId, AskedQuestion] = field(default_factory=dict)
 
 
 class StartWorker(Struct, frozen=True, kw_only=True):
@@ -46,7 +50,9 @@ class StartWorker(Struct, frozen=True, kw_only=True):
     ``fetched_at`` is when the issue was re-read, in monotonic seconds; ``resume`` is the session
     that the issue's last run had with the same agent on the same host, and ``delivery`` what that
     run left half done there. ``reaction`` is what the run is to answer, if anything, and
-    ``previous`` the stage that the issue has passed before this one.
+    ``previous`` the stage that the issue has passed before this one. ``answered`` is the question
+    of an earlier run whose answer it takes to the agent, and ``granted`` are the permissions that
+    people have given for all of the issue.
     """
 
     run_id: RunId
@@ -59,6 +65,8 @@ class StartWorker(Struct, frozen=True, kw_only=True):
     delivery: Delivery | None = None
     reaction: Reaction | None = None
     previous: PassedStage | None = None
+    answered: AskedQuestion | None = None
+    granted: tuple[str, ...] = ()
 
 
 class StopWorker(Struct, frozen=True):
@@ -106,6 +114,15 @@ class PostAgentComment(Struct, frozen=True):
     issue: Issue
     number: int
     text: str
+
+
+class PostQuestion(Struct, frozen=True):
+    """Ask a question on its issue; it has no answer. Its default counts at ``deadline``, None where
+    it never does by itself."""
+
+    issue: Issue
+    asked: AskedQuestion
+    deadline: datetime | None
 
 
 class LookAtPullRequests(Struct, frozen=True):
@@ -164,6 +181,9 @@ Note = (
     | facts.HostGivenUp
     | facts.HostPaused
     | facts.IssueReconciled
+    | facts.QuestionAsked
+    | facts.QuestionAnswered
+    | facts.QuestionWithdrawn
     | facts.ReactionPlanned
     | facts.ReactionEnded
     | facts.WatchBegan
@@ -188,6 +208,7 @@ Effect = (
     | CleanWorkspace
     | PostComment
     | PostAgentComment
+    | PostQuestion
     | LookAtPullRequests
     | RunErrand
     | MergePullRequest

@@ -21,7 +21,9 @@ from sortie.model import (
     Spending,
     TrackerErrorKind,
 )
+from sortie.model.asked_questions import QuestionAnswer
 from sortie.scheduler.grants import SlotsGranted as SlotsGranted
+from sortie.scheduler.operator_events import AnswerSent as AnswerSent
 from sortie.scheduler.operator_events import PauseAsked as PauseAsked
 from sortie.scheduler.operator_events import RefreshRequested as RefreshRequested
 from sortie.scheduler.operator_events import RetryAsked as RetryAsked
@@ -71,7 +73,7 @@ class PollsPutOff(Struct, frozen=True):
 class IssuesRefreshed(Struct, frozen=True):
     """Issues were re-read. One that was asked for and is in neither field is not there;
     ``failed`` holds those that could not be read. Not ``answered``: the tracker gave no answer at
-    all."""
+    all. ``answers`` are those to the questions for which the tickets were to be looked at."""
 
     token: int
     asked: frozenset[IssueId]
@@ -79,6 +81,7 @@ class IssuesRefreshed(Struct, frozen=True):
     failed: frozenset[IssueId] = frozenset()
     error: str = ""
     answered: bool = True
+    answers: Mapping[IssueId, QuestionAnswer] = field(default_factory=dict)
 
 
 class IssueMoved(Struct, frozen=True):
@@ -285,6 +288,7 @@ Event = (
     | PauseAsked
     | StopAsked
     | RetryAsked
+    | AnswerSent
     | HostTroubled
     | HostReached
     | StoreChanged

@@ -19,7 +19,9 @@ from sortie.model import (
     cut,
     same_state,
 )
+from sortie.model.questions import Question
 from sortie.scheduler import records as rec
+from sortie.scheduler.answers import ask, asked_by
 from sortie.scheduler.claims import HandingOff, Stopping, Worked
 from sortie.scheduler.clean_ups import finish
 from sortie.scheduler.decisions import PostComment
@@ -27,6 +29,7 @@ from sortie.scheduler.events import WorkerExited
 from sortie.scheduler.handoffs import drop_promise, keep_promise
 from sortie.scheduler.holds import hold, hold_for_budget
 from sortie.scheduler.progress import pause_host
+from sortie.scheduler.questions import taken_by_run
 from sortie.scheduler.spending import probe_ended, run_ended
 from sortie.scheduler.stages import end_run, end_stage
 from sortie.scheduler.state import SchedulerState
@@ -72,6 +75,7 @@ def exited(state: SchedulerState, event: WorkerExited, now: float) -> None:
     end_run(state, claim.issue, event.report)
     _comment(state, claim, event.report)
     _settle(state, claim, event.report, now)
+    taken_by_run(state, claim, event.report)
     state.release(claim.issue.id)
     issue, policy = claim.issue, state.policy_for(claim.issue)
     if policy.is_terminal(issue):
@@ -176,6 +180,11 @@ def _follow(state: SchedulerState, claim: Worked, report: RunReport, now: float)
             wait_for_run(state, issue, claim.streak, Trigger.USAGE_LIMIT, now, delay=0.0)
         case Failed(kind=kind, message=message) if why := held_at_once(kind):
             hold(state, issue, why, message, now)
+        case Finished(finish=Finish.ASKED, question=Question()) if policy.questions:
+            ask(state, claim, asked_by(claim, report), now)
+        case Finished(finish=Finish.ASKED, question=Question(text=text)):
+            detail = f"the agent has a question, and the settings allow none: {text}"
+            hold(state, issue, HoldReason.AGENT_BLOCKED, detail, now)
         case Finished(finish=Finish.BLOCKED):
             detail = _in_its_words("the agent says it is blocked", report)
             hold(state, issue, HoldReason.AGENT_BLOCKED, detail, now)

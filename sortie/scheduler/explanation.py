@@ -7,7 +7,8 @@ from typing import assert_never
 
 from msgspec import Struct
 
-from sortie.model import Issue, RunId, Trigger
+from sortie.model import HoldReason, Issue, RunId, Trigger
+from sortie.model.asked_questions import AskedQuestion
 from sortie.scheduler.candidates import GateVerdict
 from sortie.scheduler.claims import (
     WORKED,
@@ -24,6 +25,7 @@ from sortie.scheduler.claims import (
 from sortie.scheduler.dispatch import queue
 from sortie.scheduler.gates import FITNESS, HOST_SLOT, USAGE_LIMIT, explain
 from sortie.scheduler.host_gate import eligible_hosts
+from sortie.scheduler.questions import open_question
 from sortie.scheduler.rule_choice import passed_over
 from sortie.scheduler.snapshot import SOON
 from sortie.scheduler.state import SchedulerState
@@ -51,7 +53,8 @@ class Explanation(Struct, frozen=True, kw_only=True):
     ``since`` (of a run or a hold) and ``next_at`` are monotonic seconds, None where no time is
     known; a ``next_at`` that has passed means as soon as the gates open. ``next_step`` is what must
     happen before it runs. ``watch`` is about its pull request, if that is watched. ``rule`` decides
-    for it, "" is the top level; ``passed_over`` say why each rule before that one does not.
+    for it, "" is the top level; ``passed_over`` say why each rule before that one does not. It is
+    ``held`` by a claim where it is, and its ``question`` waits for an answer.
     """
 
     issue: Issue
@@ -68,6 +71,8 @@ class Explanation(Struct, frozen=True, kw_only=True):
     watch: WatchExplanation | None = None
     rule: str = ""
     passed_over: tuple[str, ...] = ()
+    held: Held | None = None
+    question: AskedQuestion | None = None
 
 
 def explain_issue(state: SchedulerState, name: str, now: float) -> Explanation | str:
@@ -98,6 +103,8 @@ def explain_issue(state: SchedulerState, name: str, now: float) -> Explanation |
         watch=watch,
         rule=state.rule_of(issue),
         passed_over=passed_over(state.policy, issue, state.rule_of(issue)),
+        held=claim if isinstance(claim, Held) else None,
+        question=open_question(state, claim),
     )
 
 
@@ -204,6 +211,7 @@ _TRIGGER_TEXTS = {
     Trigger.USAGE_LIMIT: "as the agent's usage limit was reached",
     Trigger.OPERATOR: "as an operator asked",
     Trigger.REACTION: "as something has happened to its pull request",
+    Trigger.ANSWER: "as its question was answered",
 }
 
 
@@ -236,6 +244,10 @@ def _next(
             return None, "what follows is decided when its processes are gone"
         case Rechecking():
             return None, "it starts when the tracker confirms that it may"
+        case Held(reason=HoldReason.QUESTION, due_at=None):
+            return None, "somebody answers its question"
+        case Held(reason=HoldReason.QUESTION, due_at=due_at):
+            return due_at, "somebody answers its question, or its default counts"
         case Held():
             return None, "it does not run before its hold ends"
         case HandingOff(token=None):

@@ -14,8 +14,8 @@ from sortie import facts
 from sortie.model import HoldReason, Issue, Spending
 from sortie.scheduler.budgets import OF_ISSUE
 from sortie.scheduler.claims import Held
-from sortie.scheduler.decisions import Refresh
 from sortie.scheduler.policy import Policy
+from sortie.scheduler.questions import read_issues, withdraw
 from sortie.scheduler.records import ForgetHold, RecordHold
 from sortie.scheduler.stages import forgive_hops, goes_in_circles
 from sortie.scheduler.state import SchedulerState
@@ -56,7 +56,7 @@ def park(state: SchedulerState, held: Held) -> None:
     state.claims[held.issue.id] = held
     state.dispatch_needed = True
     if not state.draining and held.since >= state.tracker_paused_until:
-        state.out.append(Refresh(state.next_request(), frozenset({held.issue.id})))
+        state.out.append(read_issues(state, {held.issue.id}))
 
 
 def record_of(held: Held) -> RecordHold:
@@ -98,6 +98,7 @@ def end_hold(
     state: SchedulerState, claim: Held, reason: str, *, keeps_budget: bool = False
 ) -> None:
     """Let an issue go that was parked, with a fresh budget unless it ``keeps_budget``."""
+    withdraw(state, claim, reason)
     state.release(claim.issue.id)
     state.out.append(ForgetHold(issue_id=claim.issue.id))
     state.out.append(facts.HoldEnded(issue=claim.issue, reason=reason))

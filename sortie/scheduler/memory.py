@@ -15,6 +15,7 @@ from sortie.model import (
     KnownWorkspace,
     Spending,
 )
+from sortie.model.asked_questions import AskedQuestion
 from sortie.model.stages import PassedStage
 from sortie.model.watches import Watch
 from sortie.scheduler import records as rec
@@ -44,6 +45,7 @@ class Memory(Struct, frozen=True, kw_only=True):
     deliveries: dict[IssueId, Delivery] = field(default_factory=dict)
     rules: dict[IssueId, str] = field(default_factory=dict)
     stages: dict[IssueId, PassedStage] = field(default_factory=dict)
+    questions: dict[IssueId, AskedQuestion] = field(default_factory=dict)
     watches: tuple[tuple[Issue, Watch], ...] = ()
     workspaces: tuple[KnownWorkspace, ...] = ()
     unsaved: Mapping[tuple[str, str], float] = field(default_factory=dict)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from sortie.model.asked_questions import QuestionAnswer
+
 
 class RefreshRequested(Struct, frozen=True):
     """Someone wants a poll now."""
@@ -32,4 +34,12 @@ class RetryAsked(Struct, frozen=True):
     """An operator wants a waiting or held issue, named by identifier or id, to run now."""
 
     issue: str
+    ask: int = 0
+
+
+class AnswerSent(Struct, frozen=True):
+    """An operator answers the question of an issue, named by identifier or id."""
+
+    issue: str
+    answer: QuestionAnswer
     ask: int = 0

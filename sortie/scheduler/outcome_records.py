@@ -1,4 +1,4 @@
-"""Records of what becomes of the work of a run, and of who is to be told of it."""
+"""Records of what follows from a run: its delivery, what people are asked and told, and more."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from sortie.model import (
     IssueId,
     RunId,
 )
+from sortie.model.asked_questions import AskedQuestion
 from sortie.model.notifications import Notice
 from sortie.model.watches import Watch
 
@@ -77,3 +78,22 @@ class RecordNotification(Struct, frozen=True, kw_only=True):
 
     notification: Notice
     targets: tuple[str, ...]
+
+
+class RecordQuestion(Struct, frozen=True, kw_only=True):
+    """The newest question of an issue; replaces what was recorded before, until ForgetQuestion.
+
+    It was asked at the commit, and its default counts ``delay`` seconds later; None: never.
+    ``again``: it was asked earlier, and only what has become of it is another.
+    """
+
+    issue_id: IssueId
+    asked: AskedQuestion
+    delay: float | None = None
+    again: bool = False
+
+
+class ForgetQuestion(Struct, frozen=True, kw_only=True):
+    """An issue is finished; nothing of its questions is needed any more."""
+
+    issue_id: IssueId

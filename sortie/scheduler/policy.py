@@ -7,6 +7,7 @@ from hashlib import sha256
 
 from msgspec import Struct, field
 
+from sortie.config.questions import QuestionsSettings
 from sortie.config.reactions import ReactionsSettings
 from sortie.config.rules import Conditions, StageSettings
 from sortie.config.settings import AgentSettings, Rule, Settings
@@ -54,6 +55,7 @@ class Policy(Struct, frozen=True, kw_only=True):
     keep_unsaved: float = 14 * 86_400.0
     reactions: ReactionsSettings = ReactionsSettings()
     webhooks: WebhookScope = WebhookScope()
+    questions: QuestionsSettings | None = None
     rule: str = ""
     rules: tuple[RulePolicy, ...] = ()
 
@@ -160,6 +162,7 @@ def policy_of(settings: Settings) -> Policy:
         keep_unsaved=settings.workspace.keep_unpushed_days * 86_400.0,
         reactions=settings.reactions,
         webhooks=webhook_scope(settings),
+        questions=settings.questions,
         rule=settings.rule,
         rules=tuple(map(_rule_policy, settings.rules)),
     )

@@ -14,6 +14,7 @@ from sortie.scheduler import records as rec
 from sortie.scheduler.claims import Running, Starting, Stopping, Worked
 from sortie.scheduler.decisions import PostAgentComment
 from sortie.scheduler.holds import program_appeared
+from sortie.scheduler.questions import taken_by_turn
 from sortie.scheduler.spending import probe_worked
 from sortie.scheduler.state import SchedulerState
 
@@ -108,6 +109,7 @@ def _turned(state: SchedulerState, claim: Worked, turn: int, now: float) -> None
     if isinstance(claim, Running) and claim.departure is not None:
         state.stop_departed(claim, claim.departure)  # it was let end a turn, not begin another
         return
+    taken_by_turn(state, claim, turn)
     if turn > 1:
         probe_worked(state, claim.run_id)
     else:

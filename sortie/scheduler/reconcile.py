@@ -8,7 +8,9 @@ from msgspec.structs import replace
 
 from sortie import facts
 from sortie.model import Issue, IssueId, StopReason, Streak, same_state
+from sortie.model.asked_questions import QuestionAnswer
 from sortie.model.numbers import seconds_text
+from sortie.scheduler.answers import answered_by_read, take_default
 from sortie.scheduler.claims import (
     Claim,
     Cleaning,
@@ -22,10 +24,10 @@ from sortie.scheduler.claims import (
     Waiting,
 )
 from sortie.scheduler.clean_ups import finish
-from sortie.scheduler.decisions import Refresh
 from sortie.scheduler.dispatch import rechecked
 from sortie.scheduler.events import IssuesRefreshed
 from sortie.scheduler.holds import end_hold, set_baseline
+from sortie.scheduler.questions import read_issues
 from sortie.scheduler.state import SchedulerState
 from sortie.scheduler.timing import (
     MISSING_CONFIRMED_AFTER,
@@ -84,8 +86,9 @@ def _confirm_at(claim: Claim) -> float:
 
 def _ask(state: SchedulerState, ids: set[IssueId]) -> None:
     if ids:
-        state.reconciling = state.next_request()
-        state.out.append(Refresh(state.reconciling, frozenset(ids)))
+        request = read_issues(state, ids)
+        state.reconciling = request.token
+        state.out.append(request)
 
 
 def _wants_refresh(claim: Claim) -> bool:
@@ -130,9 +133,8 @@ def refreshed(state: SchedulerState, event: IssuesRefreshed, now: float) -> None
             case _ if issue is None:
                 _missed(state, replace(claim, last_request=event.token), now)
             case _:
-                _update(
-                    state, replace(claim, missing_since=None, last_request=event.token), issue, now
-                )
+                fresh = replace(claim, missing_since=None, last_request=event.token)
+                _update(state, fresh, issue, event.answers.get(issue_id), now)
 
 
 def _missed(state: SchedulerState, claim: Claim, now: float) -> None:
@@ -160,8 +162,10 @@ def _missed(state: SchedulerState, claim: Claim, now: float) -> None:
             state.claims[claim.issue.id] = replace(claim, missing_since=None)
 
 
-def _update(state: SchedulerState, claim: Claim, issue: Issue, now: float) -> None:
-    """Update a claim whose issue was read again."""
+def _update(
+    state: SchedulerState, claim: Claim, issue: Issue, answer: QuestionAnswer | None, now: float
+) -> None:
+    """Update a claim whose issue was read again; ``answer`` stands on its ticket."""
     match claim:
         case Starting() | Running():
             _update_run(state, claim, issue, now)
@@ -169,6 +173,10 @@ def _update(state: SchedulerState, claim: Claim, issue: Issue, now: float) -> No
             state.claims[issue.id] = replace(claim, issue=issue)
         case Waiting():
             _update_wait(state, claim, issue)
+        case Held():
+            state.claims[issue.id] = claim
+            if not answered_by_read(state, claim, issue, answer, now):
+                _update_hold(state, claim, issue, now)
         case _:
             state.claims[issue.id] = claim
             _update_parked(state, claim, issue)
@@ -180,8 +188,6 @@ def _update_parked(state: SchedulerState, claim: Claim, issue: Issue) -> None:
             if not same_state(claim.issue.state, issue.state):
                 end_wait(state, claim, f"it was moved to {issue.state}")
                 _after_release(state, issue)
-        case Held():
-            _update_hold(state, claim, issue)
         case Cleaning(busy=False):
             if not state.policy.is_terminal(issue):
                 state.release(issue.id)
@@ -244,7 +250,7 @@ def _update_wait(state: SchedulerState, claim: Waiting, issue: Issue) -> None:
     state.claims[issue.id] = replace(claim, issue=issue, streak=streak, reason=reason)
 
 
-def _update_hold(state: SchedulerState, claim: Held, issue: Issue) -> None:
+def _update_hold(state: SchedulerState, claim: Held, issue: Issue, now: float) -> None:
     ended_by = hold_ended_by(claim.issue, claim.reason, issue)
     if issue.id in state.crashed and ended_by is None:
         if not claim.baseline_final:
@@ -256,6 +262,7 @@ def _update_hold(state: SchedulerState, claim: Held, issue: Issue) -> None:
         set_baseline(state, claim, issue)
         return
     if ended_by is None:
+        take_default(state, claim, issue, now)
         return
     end_hold(state, claim, ended_by)
     _after_release(state, issue)

@@ -30,11 +30,13 @@ from sortie.model import (
 )
 from sortie.model.stages import PassedStage
 from sortie.scheduler.outcome_records import ForgetComment as ForgetComment
+from sortie.scheduler.outcome_records import ForgetQuestion as ForgetQuestion
 from sortie.scheduler.outcome_records import ForgetWatch as ForgetWatch
 from sortie.scheduler.outcome_records import RecordComment as RecordComment
 from sortie.scheduler.outcome_records import RecordDelivery as RecordDelivery
 from sortie.scheduler.outcome_records import RecordHandoff as RecordHandoff
 from sortie.scheduler.outcome_records import RecordNotification as RecordNotification
+from sortie.scheduler.outcome_records import RecordQuestion as RecordQuestion
 from sortie.scheduler.outcome_records import RecordWatch as RecordWatch
 from sortie.scheduler.outcome_records import SettleDelivery as SettleDelivery
 
@@ -283,6 +285,8 @@ Record = (
     | ForgetRetry
     | RecordHold
     | ForgetHold
+    | RecordQuestion
+    | ForgetQuestion
     | RecordComment
     | ForgetComment
     | RecordNotification

@@ -7,6 +7,7 @@ from sortie.model.watches import Reaction
 from sortie.scheduler import records as rec
 from sortie.scheduler.claims import Rechecking, Starting
 from sortie.scheduler.decisions import StartWorker
+from sortie.scheduler.questions import answer_for_run, granted
 from sortie.scheduler.stages import begin_stage, previous_stage
 from sortie.scheduler.state import SchedulerState
 
@@ -54,6 +55,8 @@ def start_run(
             delivery=_half_done(state, issue, host),
             reaction=_reaction(state, issue),
             previous=previous_stage(state, issue),
+            answered=answer_for_run(state, issue),
+            granted=granted(state, issue),
         )
     )
 

@@ -6,9 +6,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Literal, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from sortie.model import Issue, IssueId, Spending
+from sortie.model.asked_questions import AskedQuestion
 from sortie.scheduler.candidates import GateVerdict
 from sortie.scheduler.claims import (
     WORKED,
@@ -46,7 +47,8 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     ``spent_today`` was used on ``day``, and ``day_spent`` says that its budget is used up.
     ``idle_polls`` counts good polls in a row that found nothing to do or to wait for.
     ``watched`` are the pull requests that are watched, the most urgent first. ``arrivals`` tell how
-    the deliveries of webhooks arrive that the settings name.
+    the deliveries of webhooks arrive that the settings name. ``questions`` are the newest of the
+    issues' agents.
     ``grant`` is what this scheduler may have where several share slots.
     """
 
@@ -74,6 +76,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     spent_today: Spending
     day_spent: str | None
     watched: tuple[WatchStanding, ...] = ()
+    questions: Mapping[IssueId, AskedQuestion] = field(default_factory=dict)
     grant: SlotGrant | None = None
     arrivals: tuple[Arrival, ...] = ()
 
@@ -182,6 +185,7 @@ def snapshot_of(state: SchedulerState, now: float) -> Snapshot:
         watched=standings(state.watches.values(), state.claims, state.rule_of)
         if state.policy.reactions.on
         else (),
+        questions=dict(state.questions),
         grant=state.grant,
         arrivals=known_arrivals(state),
     )

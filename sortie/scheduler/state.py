@@ -19,6 +19,7 @@ from sortie.model import (
     IssueId,
     StopReason,
 )
+from sortie.model.asked_questions import AskedQuestion
 from sortie.model.stages import PassedStage
 from sortie.model.watches import Watch
 from sortie.scheduler import records as rec
@@ -55,8 +56,9 @@ class SchedulerState:
     ``dispatch_needed``: a dispatch may find an issue to start. ``epoch`` is the Unix time at which
     the monotonic clock stood at 0. ``in_hand`` is the issue that is being handled, in case that
     crashes. ``sessions`` counts an issue's runs in which a turn started; ``agent_sessions`` are
-    those that its next run may resume, and ``deliveries`` what it goes on with. ``crashed`` are
-    issues with a recorded crash. ``last_request`` numbers the requests to the outside world. No
+    those that its next run may resume, and ``deliveries`` what it goes on with. ``questions`` are
+    the newest of the issues' agents. ``crashed`` are issues with a recorded crash.
+    ``last_request`` numbers the requests to the outside world. No
     issue is chosen before ``no_dispatch_before``, as the tracker did not answer about those chosen
     last; and no request is planned before ``tracker_paused_until``. ``rules`` are those that were
     chosen for issues that are claimed or watched, "" for the top level; they are on record.
@@ -77,6 +79,7 @@ class SchedulerState:
     limits: UsageLimits = field(default_factory=UsageLimits)
     agent_sessions: dict[IssueId, AgentSession] = field(default_factory=dict)
     deliveries: dict[IssueId, Delivery] = field(default_factory=dict)
+    questions: dict[IssueId, AskedQuestion] = field(default_factory=dict)
     rules: dict[IssueId, str] = field(default_factory=dict)
     stages: dict[IssueId, PassedStage] = field(default_factory=dict)
     matched: dict[IssueId, tuple[Issue, str]] = field(default_factory=dict)

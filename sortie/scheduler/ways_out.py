@@ -21,6 +21,10 @@ def ways_out(policy: Policy, claim: Claim | None, *, watched: bool = False) -> t
             is_exhausted = reason is HoldReason.REACTION_EXHAUSTED
             if policy.is_active(issue) or watched or is_exhausted:
                 ways.insert(0, f"sortie retry {issue.identifier}")
+            if reason is HoldReason.QUESTION:
+                ways[0] = f"{ways[0]}, which withdraws the question"
+                ways.insert(0, "an answer as a comment on the issue")
+                ways.insert(0, f"sortie answer {issue.identifier} TEXT")
             if reason is not HoldReason.OPERATOR:
                 ways.append(_CONTENT_CHANGE)
             if reason is HoldReason.AGENT_NOT_FOUND:

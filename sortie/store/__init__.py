@@ -37,6 +37,7 @@ from sortie.model import (
 )
 from sortie.model.stages import PassedStage
 from sortie.model.watches import Watch
+from sortie.store.stored_questions import StoredQuestion as StoredQuestion
 
 if TYPE_CHECKING:
     from sortie.scheduler.records import Record, RecordComment
@@ -138,6 +139,7 @@ class Recovered(Struct, frozen=True, kw_only=True):
     deliveries: Mapping[IssueId, Delivery] = field(default_factory=dict)
     rules: Mapping[IssueId, str] = field(default_factory=dict)
     stages: Mapping[IssueId, PassedStage] = field(default_factory=dict)
+    questions: Mapping[IssueId, StoredQuestion] = field(default_factory=dict)
     watches: tuple[tuple[Issue, Watch], ...] = ()
     spent: Mapping[IssueId, Spending] = field(default_factory=dict)
     days: Mapping[str, Spending] = field(default_factory=dict)

@@ -25,6 +25,7 @@ TABLES: Mapping[str, str] = {
     "issue_rules": "issue_id",
     "stages": "issue_id",
     "notifications": "id",
+    "questions": "issue_id",
     "daemon": "id",
     "totals": "id",
 }

@@ -19,6 +19,7 @@ _STATEMENTS = (
     "delete_watch",
     "delete_rule",
     "delete_stage",
+    "delete_question",
     "delete_crashes",
     "delete_notifications_of_issue",
 )

@@ -186,6 +186,22 @@ UPDATE holds SET issue = :issue, settled = :settled WHERE issue_id = :issue_id;
 -- name: delete_hold
 DELETE FROM holds WHERE issue_id = :issue_id;
 
+-- name: replace_question
+INSERT INTO questions (issue_id, asked, asked_at, delay, due_at)
+VALUES (:issue_id, :asked, :asked_at, :delay, :due_at)
+ON CONFLICT (issue_id) DO UPDATE SET
+  asked = excluded.asked, asked_at = excluded.asked_at, delay = excluded.delay,
+  due_at = excluded.due_at;
+
+-- name: update_question
+UPDATE questions SET asked = :asked WHERE issue_id = :issue_id;
+
+-- name: delete_question
+DELETE FROM questions WHERE issue_id = :issue_id;
+
+-- name: all_questions
+SELECT issue_id, asked, asked_at, delay, due_at FROM questions ORDER BY issue_id;
+
 -- name: replace_watch
 INSERT INTO watches (issue_id, issue, watch) VALUES (:issue_id, :issue, :watch)
 ON CONFLICT (issue_id) DO UPDATE SET issue = excluded.issue, watch = excluded.watch;

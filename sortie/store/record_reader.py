@@ -21,6 +21,7 @@ from sortie.store.rows import (
     stored_crash,
     stored_hold,
     stored_limit,
+    stored_question,
     stored_retry,
     stored_watch,
     unfinished_run,
@@ -66,6 +67,10 @@ def read_recovered(database: Database) -> Recovered:
             stages={
                 IssueId(row["issue_id"]): stage_from_json(row["passed"])
                 for row in database.rows("all_stages")
+            },
+            questions={
+                IssueId(row["issue_id"]): stored_question(row)
+                for row in database.rows("all_questions")
             },
             watches=tuple(map(stored_watch, database.rows("all_watches"))),
             crashes=tuple(map(stored_crash, database.rows("all_crashes"))),

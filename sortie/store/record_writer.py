@@ -12,6 +12,7 @@ from sortie.store.database import Database
 from sortie.store.outbox import add_notification
 from sortie.store.rows import (
     issue_to_json,
+    question_to_json,
     stage_to_json,
     streak_values,
     watch_to_json,
@@ -23,6 +24,8 @@ _OfIssue = (
     | rec.ForgetRetry
     | rec.RecordHold
     | rec.ForgetHold
+    | rec.RecordQuestion
+    | rec.ForgetQuestion
     | rec.RecordHandoff
     | rec.SettleDelivery
     | rec.RecordWatch
@@ -113,6 +116,19 @@ def _write_of_issue(database: Database, record: _OfIssue, at: float) -> None:
             )
         case rec.ForgetHold(issue_id=issue_id):
             database.change("delete_hold", issue_id=issue_id)
+        case rec.RecordQuestion(issue_id=issue_id, asked=asked, again=True):
+            database.change("update_question", issue_id=issue_id, asked=question_to_json(asked))
+        case rec.RecordQuestion(issue_id=issue_id, asked=asked, delay=delay):
+            database.change(
+                "replace_question",
+                issue_id=issue_id,
+                asked=question_to_json(asked),
+                asked_at=at,
+                delay=delay,
+                due_at=None if delay is None else at + delay,
+            )
+        case rec.ForgetQuestion(issue_id=issue_id):
+            database.change("delete_question", issue_id=issue_id)
         case rec.RecordHandoff(issue=issue, state=state):
             database.change(
                 "set_handed_off",

@@ -25,6 +25,7 @@ from sortie.model import (
     Trigger,
     WaitKind,
 )
+from sortie.model.asked_questions import AskedQuestion
 from sortie.model.spending import AMOUNTS
 from sortie.model.stages import PassedStage
 from sortie.model.watches import Watch
@@ -33,6 +34,7 @@ from sortie.store import (
     StoredCrash,
     StoredHold,
     StoredLimit,
+    StoredQuestion,
     StoredRetry,
     UnfinishedRun,
 )
@@ -78,6 +80,21 @@ def stage_to_json(passed: PassedStage) -> str:
 def stage_from_json(text: str) -> PassedStage:
     """Read what stage_to_json returned. Raises ValueError."""
     return msgspec.convert(json.loads(text), PassedStage)
+
+
+def question_to_json(asked: AskedQuestion) -> str:
+    """Return a question as JSON in ASCII."""
+    return json.dumps(msgspec.to_builtins(asked))
+
+
+def stored_question(row: Row) -> StoredQuestion:
+    """Read a row of all_questions. Raises ValueError."""
+    return StoredQuestion(
+        asked=msgspec.convert(json.loads(row["asked"]), AskedQuestion),
+        asked_at=row["asked_at"],
+        delay=row["delay"],
+        due_at=row["due_at"],
+    )
 
 
 def _plain(value: object) -> object:

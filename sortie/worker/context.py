@@ -13,6 +13,7 @@ from sortie.config.settings import Settings
 from sortie.facts import Phase
 from sortie.forges import Forge
 from sortie.model import AgentSession, Delivery, Issue, RunId
+from sortie.model.asked_questions import AskedQuestion
 from sortie.model.git_urls import GitUrl
 from sortie.model.hiding import repr_without
 from sortie.model.secrets import unchanged
@@ -38,7 +39,8 @@ class Assignment(Struct, frozen=True, kw_only=True):
     ``resume`` is the session of the issue's last run there, and ``delivery`` what that left half
     done. ``reaction`` is what the run is to answer, None where nothing has happened, and
     ``previous`` the stage that the issue has passed, None for the first. ``trace`` is where the run
-    stands in its trace, None where there is none."""
+    stands in its trace, None where there is none. ``answered`` and ``granted`` are as in
+    StartWorker."""
 
     run_id: RunId
     issue: Issue
@@ -49,6 +51,8 @@ class Assignment(Struct, frozen=True, kw_only=True):
     reaction: Reaction | None = None
     previous: PassedStage | None = None
     trace: RunTrace | None = None
+    answered: AskedQuestion | None = None
+    granted: tuple[str, ...] = ()
 
 
 class RemoteRepository(Struct, frozen=True, kw_only=True):

@@ -31,6 +31,7 @@ from sortie.model import (
     WorkspaceError,
     cut,
 )
+from sortie.model.questions import Question
 from sortie.model.texts import NOT_ON_A_LINE
 from sortie.resources import shortage_behind
 from sortie.worker.reread import Gone, Reread, Unreadable
@@ -176,17 +177,19 @@ _STATUSES = {
 
 def after_turn(
     result: TurnResult,
-    status: AgentStatus | None,
+    status: AgentStatus | Question | None,
     *,
     read: Reread | Gone | Unreadable | None,
     error: Exception | None = None,
     began: bool = True,
 ) -> RunEnd:
-    """Return how the run ends: the agent's status counts most, then the turn's own failure.
+    """Return how the run ends: the agent's word counts most, then the turn's own failure.
 
     ``read`` is the issue as re-read after the turn; None where it was not. ``error`` is what ended
     the turn; ``began`` tells whether anything had run on the run's host before it.
     """
+    if isinstance(status, Question):
+        return Finished(finish=Finish.ASKED, question=status)
     if status is not None:
         return Finished(finish=_FINISHES[status.word], reason=status.reason)
     if result.outcome is not TurnOutcome.COMPLETED:

@@ -6,7 +6,7 @@ from sortie.model import Issue
 from sortie.worker.context import Assignment, RunContext
 from sortie.workflow.composing import compose
 from sortie.workflow.fences import Fence
-from sortie.workflow.prompts import Checkout, Happened, PromptContext
+from sortie.workflow.prompts import Checkout, Happened, PromptContext, ToldAnswer
 from sortie.workspaces import Workspace
 
 
@@ -19,6 +19,7 @@ async def prompt_for(
     checkout: Checkout | None = None,
     happened: Happened | None = None,
     fence: Fence | None = None,
+    told: ToldAnswer | None = None,
 ) -> str:
     """Render the template for a turn. Raises TemplateError."""
     settings = context.settings.agent
@@ -34,6 +35,7 @@ async def prompt_for(
         happened=happened,
         stage=context.settings.rule,
         previous=job.previous,
+        told=told,
     )
     return await compose(
         context.prompt, values, fence, status_instructions=settings.status_instructions

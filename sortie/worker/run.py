@@ -25,6 +25,7 @@ from sortie.tools.channel import ToolChannel, new_token
 from sortie.worker.activity import RunActivity
 from sortie.worker.agent_files import base_in_place
 from sortie.worker.agent_word import AgentWord
+from sortie.worker.answer import told_answer
 from sortie.worker.context import (
     Assignment,
     RunContext,
@@ -35,7 +36,6 @@ from sortie.worker.delivery import RunDelivery
 from sortie.worker.environment import RunEnvironment
 from sortie.worker.in_progress import InProgressMove
 from sortie.worker.outcome import (
-    AgentStatus,
     after_turn,
     delivery_needed,
     workspace_needed,
@@ -82,8 +82,9 @@ class Run:
         self.git = GitWork()
         self.delivery: RunDelivery | None = None
         self.stage_result: str | None = None
+        self.resumed: str | None = None
+        self.word = AgentWord(asks=context.settings.questions is not None)
         self.usage = RunUsage(TokenRates(context.settings.token_rates))
-        self.word = AgentWord(asks=False)
         self.tools: ToolChannel | None = None
         self.turn_ends_at = math.inf
 
@@ -126,7 +127,10 @@ class Run:
             async with within_wall(self.job, self.context, self.reporter, workspace):
                 end = await self._finish_delivery()
                 if end is None or isinstance(end, str):
-                    lifetime = SessionLifetime(self.job, self.context, self.reporter, self.scopes)
+                    lifetime = SessionLifetime(
+                        self.job, self.context, self.reporter, self.scopes, self.word.ask
+                    )
+                    self.resumed = lifetime.resumable(workspace)
                     env, first = await self._agent_env(environment), end
                     tools = AgentTools(
                         self.job, self.context, self.reporter, self.word, self._progress
@@ -231,12 +235,13 @@ class Run:
             if prompt is None:
                 checkout = None if self.delivery is None else self.delivery.checkout
                 fence = Fence() if self.context.settings.trust.fences else None
-                news = None
+                news, told = None, None
                 if number == 1:
                     news = await happened(self.job, self.context, workspace, fence)
-                prompt = await prompt_for(
-                    self.job, self.issue, self.context, workspace, number, checkout, news, fence
-                )
+                    goes_on = self.resumed is not None and session.id == self.resumed
+                    told = told_answer(self.job.answered, fence, remembered=goes_on)
+                given = (workspace, number, checkout, news, fence, told)
+                prompt = await prompt_for(self.job, self.issue, self.context, *given)
         except TemplateError as exc:
             return Failed(kind=ErrorKind.TEMPLATE_ERROR, message=str(exc))
         with workspace_needed():
@@ -260,12 +265,10 @@ class Run:
         async with base_in_place(self.job, self.context, self.reporter, workspace, repository):
             end = await self.move.beside(self.issue, lambda: take_turn(turn, session))
         self.completed = end.result.outcome is TurnOutcome.COMPLETED
-        status = await read_status(
+        written = await read_status(
             self.job.run_id, self.context, self.reporter, workspace, needed=self.completed
         )
-        said = self.word.take()
-        if isinstance(said, AgentStatus):  # by a tool, which counts before the file
-            status = said
+        status = self.word.heard(written, self.context.redact)
         if status is None and not self.completed:
             return after_turn(end.result, None, read=None, error=end.error, began=began)
         expected = planned if status is None else after_turn(end.result, status, read=None)
@@ -281,4 +284,7 @@ class Run:
             self.reporter.tell(ev.IssueMoved(self.job.run_id, read.issue))
             if status is None and self.reporter.is_active(read.issue):
                 return planned
-        return after_turn(end.result, status, read=read)
+        ended = after_turn(end.result, status, read=read)
+        if isinstance(ended, Finished) and ended.question is not None:
+            return replace(ended, comments_before=len(self.issue.comments))
+        return ended

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 
 import trio
 from msgspec import Struct
@@ -11,9 +12,12 @@ from msgspec.structs import replace
 
 from sortie.agents import McpServer, Session, SessionParams, no_trace
 from sortie.model import AgentError, ErrorKind, RunEnd
+from sortie.model.asked_permissions import AskedPermissions
+from sortie.model.questions import Question
 from sortie.model.traces import SESSION
 from sortie.scheduler import events as ev
 from sortie.telemetry import facts
+from sortie.worker.agent_word import WordRefused
 from sortie.worker.context import Assignment, RunContext, RunReporter, RunScopes
 from sortie.worker.outcome import Abandoned, port_error_kind, reset_time, sole_error
 from sortie.worker.turn_events import checked_session_id
@@ -69,6 +73,7 @@ class SessionLifetime(Struct, frozen=True):
     context: RunContext
     reporter: RunReporter
     scopes: RunScopes
+    ask: Callable[[Question], None] | None = None
 
     async def run(
         self,
@@ -122,11 +127,27 @@ class SessionLifetime(Struct, frozen=True):
             env=env if trace is None else trace.variables(env, SESSION),
             read_timeout=settings.read_timeout,
             stop_grace=settings.stop_grace,
-            resume_session_id=self._resumable(workspace),
+            resume_session_id=self.resumable(workspace),
             traceparent=no_trace if trace is None else trace.turn,
+            permissions=self._permissions(),
         )
 
-    def _resumable(self, workspace: Workspace) -> str | None:
+    def _permissions(self) -> AskedPermissions | None:
+        """Return how permissions are asked of people, None where the settings do not let agents
+        ask."""
+        if self.ask is None or self.context.settings.questions is None:
+            return None
+        answered = self.job.answered
+        once = None if answered is None else answered.granted_once
+        return AskedPermissions(self._ask_people, self.job.granted, once)
+
+    def _ask_people(self, question: Question) -> None:
+        """Ask for a permission, unless the agent has asked something else in this turn."""
+        assert self.ask is not None
+        with suppress(WordRefused):
+            self.ask(question)
+
+    def resumable(self, workspace: Workspace) -> str | None:
         """Return the session to go on with, if it was this agent's, in this very directory."""
         session = self.job.resume
         if session is None or workspace.created or not self.context.resumes:

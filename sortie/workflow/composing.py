@@ -15,6 +15,7 @@ from sortie.workflow.fences import (
 from sortie.workflow.prompts import (
     Prompt,
     PromptContext,
+    with_answer,
     with_reaction,
     with_stage,
     with_standing,
@@ -29,14 +30,22 @@ async def compose(
     prompt: Prompt, context: PromptContext, fence: Fence | None, *, status_instructions: bool
 ) -> str:
     """Return the prompt of a turn. Raises TemplateError."""
+    if context.told is not None and context.told.remembered:
+        text = context.told.text
+    else:
+        text = await _whole(prompt, context, fence)
+    if status_instructions:
+        text = with_status_instructions(text, context)
+    return text if fence is None else fence.with_head(text)
+
+
+async def _whole(prompt: Prompt, context: PromptContext, fence: Fence | None) -> str:
     text = await fenced(prompt, context, fence)
     text = with_standing(text, context)
     text = with_stage(text, prompt, _with_fenced_result(context, fence))
     text = with_reaction(text, prompt, context)
-    text = with_what_is_left_out(text, prompt.template, context.issue)
-    if status_instructions:
-        text = with_status_instructions(text, context)
-    return text if fence is None else fence.with_head(text)
+    text = with_answer(text, context)
+    return with_what_is_left_out(text, prompt.template, context.issue)
 
 
 async def fenced(prompt: Prompt, context: PromptContext, fence: Fence | None) -> str:

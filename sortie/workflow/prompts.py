@@ -90,12 +90,21 @@ class Happened(Struct, frozen=True, kw_only=True):
     texts: tuple[str, ...]
 
 
+class ToldAnswer(Struct, frozen=True, kw_only=True):
+    """The answer to a question of the agent in words, with the question; ``remembered``: the agent
+    knows the rest from the conversation that it goes on with."""
+
+    text: str
+    remembered: bool
+
+
 class PromptContext(Struct, frozen=True, kw_only=True):
     """What a turn's prompt, or another template of the settings, can speak of.
 
     ``attempt`` counts failures in a row before this run, ``turn_number`` from 1. ``host`` is
     ``local`` or the name of an SSH host. ``answer`` is what the agent said last, as far as it has.
-    ``review`` is what a reviewer judges. ``stage`` is the rule that decides, "" for the top level,
+    ``review`` is what a reviewer judges, and ``told`` the answer to a question of the agent's.
+    ``stage`` is the rule that decides, "" for the top level,
     and ``previous`` the stage that the issue has passed before.
     """
 
@@ -112,6 +121,14 @@ class PromptContext(Struct, frozen=True, kw_only=True):
     review: ReviewMaterial | None = None
     stage: str = ""
     previous: PassedStage | None = None
+    told: ToldAnswer | None = None
+
+
+def with_answer(prompt_text: str, context: PromptContext) -> str:
+    """Append the answer to a question of the agent's."""
+    if context.told is None:
+        return prompt_text
+    return f"{prompt_text.rstrip()}\n\n{context.told.text}"
 
 
 def with_status_instructions(prompt_text: str, context: PromptContext) -> str:

@@ -60,6 +60,7 @@ def test_defaults_are_those_of_the_contract() -> None:
         },
         "verify": {"commands": (), "timeout": 600.0, "where": "clean", "rounds": 3},
         "self_review": None,
+        "questions": None,
         "sandbox": {
             "kind": "none",
             "read": (),
@@ -273,9 +274,9 @@ def test_a_key_without_a_value_has_its_default() -> None:
 
 UNKNOWN_TOP = (
     "known: agent, board, budget, db_path, file, forge, history, hooks, isolation, journal, "
-    "logging, notifications, polling, reactions, repository, robot, rules, sandbox, self_review, "
-    "server, share, store, token_rates, tools, traces, tracker, trust, verify, webhooks, worker, "
-    "workspace"
+    "logging, notifications, polling, questions, reactions, repository, robot, rules, sandbox, "
+    "self_review, server, share, store, token_rates, tools, traces, tracker, trust, verify, "
+    "webhooks, worker, workspace"
 )
 
 BAD = {

@@ -14,6 +14,7 @@ from sortie.config.fields import fields_of, leaves_of, lookup_of
 from sortie.config.json_schema import json_schema
 from sortie.config.kubernetes import KubernetesSettings
 from sortie.config.overrides import TARGETS
+from sortie.config.questions import QuestionsSettings
 from sortie.config.reactions import (
     ChecksReaction,
     CommandsReaction,
@@ -110,6 +111,7 @@ def settings(tracker_block: str = "file") -> Settings:
         workspace=WorkspaceSettings(root="/w"),
         self_review=SelfReviewSettings(),
         traces=TracesSettings(),
+        questions=QuestionsSettings(),
         worker=WorkerSettings(kubernetes=KubernetesSettings(image="agent:1")),
         reactions=ReactionsSettings(
             checks=ChecksReaction(),

@@ -21,6 +21,8 @@ from sortie.model import (
     Trigger,
     WaitKind,
 )
+from sortie.model.asked_questions import AskedQuestion
+from sortie.model.questions import Question
 from sortie.model.stages import PassedStage
 from sortie.scheduler import Memory, Record
 from sortie.scheduler import records as rec
@@ -38,6 +40,9 @@ RESETS_AT = datetime(2023, 11, 14, 23, tzinfo=UTC)
 STREAK = Streak(failures=2, continuations=1, interruptions=1)
 WORKSPACE = KnownWorkspace(issue_id=IssueId("over"), identifier="O", host="local", path="/w/O")
 
+ASKED = AskedQuestion(
+    run_id=RunId("run-asks"), question=Question(text="Which one?", default="this"), said="hm"
+)
 LEFT: list[Record] = [
     begun("over"),
     rec.RecordWorkspace(run_id=RunId("run-over"), workspace=WORKSPACE),
@@ -79,6 +84,10 @@ LEFT: list[Record] = [
     rec.RecordHold(
         issue=issue("kept"), reason=HoldReason.OPERATOR, detail="", baseline_final=False, again=True
     ),
+    rec.RecordHold(issue=issue("asks"), reason=HoldReason.QUESTION, detail="Which one?"),
+    rec.RecordQuestion(issue_id=IssueId("asks"), asked=ASKED, delay=60.0),
+    rec.RecordQuestion(issue_id=IssueId("over"), asked=ASKED),
+    rec.ForgetQuestion(issue_id=IssueId("over")),
     rec.RecordWatch(issue=issue("seen"), watch=a_watch()),
     rec.RecordWatch(issue=issue("unseen"), watch=a_watch()),
     rec.ForgetWatch(issue_id=IssueId("unseen")),
@@ -132,6 +141,14 @@ async def test_all_that_is_recorded_is_remembered(clock: MockClock) -> None:
         since=now,
         baseline_final=False,
     )
+    assert claims[IssueId("asks")] == Held(
+        issue=issue("asks"),
+        reason=HoldReason.QUESTION,
+        detail="Which one?",
+        since=now,
+        due_at=now + 60.0,
+    )
+    assert memory.questions == {IssueId("asks"): ASKED}
     assert memory.watches == ((issue("seen"), a_watch()),)
     assert memory.limits == (
         UsageLimit(

@@ -56,6 +56,8 @@ def _deadline(claim: Claim) -> float:
             return claim.due_at
         case Running(departure=Departure() as departure):
             return departure.stop_at
+        case Held(due_at=float(due_at), overdue=False):
+            return due_at
         case _:
             return math.inf
 

@@ -10,9 +10,11 @@ from random import Random
 
 from msgspec.structs import replace
 
+from sortie.config.questions import QuestionsSettings
 from sortie.model import (
     LOCAL,
     Blocker,
+    Comment,
     ErrorKind,
     Failed,
     Finish,
@@ -26,6 +28,8 @@ from sortie.model import (
     Stopped,
     TrackerErrorKind,
 )
+from sortie.model.asked_questions import QuestionAnswer
+from sortie.model.questions import PERMISSION_OPTIONS, AnswerWay, Question
 from sortie.scheduler import Policy
 from sortie.scheduler import events as ev
 from sortie.scheduler import records as rec
@@ -33,6 +37,7 @@ from sortie.scheduler.budgets import Allowance
 from tests.sim.world import EPOCH, World
 
 IDS = [IssueId(c) for c in "abcdefgh"]
+TOLD_WAYS = [AnswerWay.COMMAND, AnswerWay.DASHBOARD]
 STATES = ["todo", "doing", "review", "done"]
 FAILURES = [
     (ErrorKind.PORT_EXIT, RunStatus.FAILED, 10),
@@ -53,7 +58,9 @@ FINISHES = [
     (Finish.REVIEW, 3),
     (Finish.DONE, 2),
     (Finish.BLOCKED, 2),
+    (Finish.ASKED, 6),
 ]
+ANSWERS = ["1", "2", "the second", "yes", "neither", " "]
 
 
 def some_policy(dice: Random) -> Policy:
@@ -81,6 +88,14 @@ def some_policy(dice: Random) -> Policy:
         hosts=dice.choice([(LOCAL,), (LOCAL,), ("east", "west"), ("east", "west", "north")]),
         max_per_host=dice.choice([None, None, 1, 2]),
         keep_unsaved=dice.choice([0.0, 3000.0, 20_000.0]),
+        questions=dice.choice(
+            [
+                None,
+                QuestionsSettings(),
+                QuestionsSettings(timeout_ms=600_000),
+                QuestionsSettings(on_timeout="hold"),
+            ]
+        ),
     )
 
 
@@ -105,6 +120,7 @@ class Day:
             (self._serve, 12),
             (self._answer, 34),
             (self._limit, 3),
+            (self._tell_people, 5),
             (self._reload, 1),
             (self._operate, 2),
             (self._hinder, 1),
@@ -219,7 +235,37 @@ class Day:
             failed = Failed(kind=kind, message="it broke", status=status, unreached=unreached)
             return RunReport(end=failed, turns=worker.turns)
         finish, _ = dice.choices(FINISHES, [w for _, w in FINISHES])[0]
-        return RunReport(end=Finished(finish=finish), turns=worker.turns)
+        question = self._question() if finish is Finish.ASKED else None
+        end = Finished(finish=finish, question=question, comments_before=len(worker.issue.comments))
+        return RunReport(end=end, turns=worker.turns)
+
+    def _question(self) -> Question:
+        dice = self.dice
+        options = dice.choice([(), ("the first", "the second")])
+        permission = dice.random() < 0.2
+        return Question(
+            text="Which one?",
+            options=PERMISSION_OPTIONS if permission else options,
+            default=None if permission else dice.choice([None, *(options or ("none", "none"))]),
+            timeout=dice.choice([None, 30.0, 4000.0]),
+            permission="p" if permission else None,
+        )
+
+    def _tell_people(self) -> None:
+        """Have somebody answer a question in some way, or say something where none is open."""
+        waiting = [i for i, one in self.world.disk.questions.items() if one.asked.is_open]
+        issue_id = self.dice.choice(waiting if waiting and self.dice.random() < 0.8 else IDS)
+        text, issue = self.dice.choice(ANSWERS), self.world.issues.get(issue_id)
+        self.world.asks_on_ticket = self.dice.random() < 0.8
+        if issue is not None and self.dice.random() < 0.7:
+            said = Comment(author="kim", body=f"{text}", created_at=self._now())
+            self.world.edit(issue, comments=(*issue.comments, said))
+        if self.dice.random() < 0.4:
+            given = QuestionAnswer(text=text, by="jo", way=self.dice.choice(TOLD_WAYS))
+            self.world.tell(ev.AnswerSent(issue_id, given, self.dice.choice([0, 1])))
+
+    def _now(self) -> datetime:
+        return datetime.fromtimestamp(EPOCH + self.world.now, UTC)
 
     def _limited(self) -> Failed:
         """Return the end of a run that met a usage limit, of which something is known or not."""

@@ -15,6 +15,7 @@ from sortie.store import (
     StoredCrash,
     StoredHold,
     StoredLimit,
+    StoredQuestion,
     StoredRetry,
     UnfinishedRun,
 )
@@ -28,7 +29,7 @@ T = TypeVar("T")
 K = TypeVar("K")
 
 _RUN = "SELECT * FROM runs WHERE run_id = ?"
-_FORGETTING = (rec.ForgetRetry, rec.ForgetHold, rec.ForgetWorkspace)
+_FORGETTING = (rec.ForgetRetry, rec.ForgetHold, rec.ForgetWorkspace, rec.ForgetQuestion)
 
 
 class Disk:
@@ -66,6 +67,7 @@ class Disk:
             unsaved=self.unsaved,
             rules=self.rules,
             stages=self.stages,
+            questions=self.questions,
             crashes=tuple(self.crashes.values()),
             comments=tuple(self.comments.values()),
         )
@@ -91,6 +93,12 @@ class Disk:
         """What is known of the stages of issues."""
         rows = self._database.rows("all_stages")
         return {IssueId(row["issue_id"]): read.stage_from_json(row["passed"]) for row in rows}
+
+    @property
+    def questions(self) -> Mapping[IssueId, StoredQuestion]:
+        """The newest questions of issues."""
+        rows = self._table("all_questions", dict, lambda row: IssueId(row["issue_id"]))
+        return {issue_id: read.stored_question(row) for issue_id, row in rows.items()}
 
     @property
     def retries(self) -> Mapping[IssueId, StoredRetry]:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from sortie.scheduler import commands, core, dispatch, exits, gates, reconcile
+from sortie.scheduler import answers, commands, core, dispatch, exits, gates, reconcile, run_start
 from sortie.scheduler.budgets import Ledger
 from sortie.scheduler.gates import ROOM
 from sortie.scheduler.state import SchedulerState
@@ -62,6 +62,12 @@ SCHEDULER: dict[str, Plant] = {
     "a limit of tokens is ignored": _instead(SchedulerState, "used_up", lambda *_: None),
     "a record of spending is forgotten": _instead(Ledger, "end", lambda *_: iter(())),
     "a budget never begins anew": _statement("delete_spent", "SELECT :issue_id;"),
+    "an answer is forgotten": _statement("update_question", "SELECT :issue_id, :asked;"),
+    "a question goes on after its answer": _instead(answers, "note", lambda *_: None),
+    "a default waits for nothing": _instead(
+        answers, "_delay", lambda question, _: question.default and 0.0
+    ),
+    "an answer is not taken to the agent": _instead(run_start, "answer_for_run", lambda *_: None),
     "a row stays that is forgotten": _statement("delete_retry", "SELECT :issue_id;"),
     "a row forgets its words": _statement(
         "rebase_hold", "UPDATE holds SET issue = :issue WHERE issue_id = :issue_id;"

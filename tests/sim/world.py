@@ -38,6 +38,7 @@ from sortie.model import (
     WaitKind,
     state_key,
 )
+from sortie.model.asked_questions import answer_on_ticket
 from sortie.orchestrator.recall import recall
 from sortie.scheduler import Decision, Event, Policy, Record, RunIds, Scheduler
 from sortie.scheduler import decisions as do
@@ -56,6 +57,7 @@ from sortie.scheduler.claims import (
 )
 from sortie.scheduler.timing import backoff
 from tests.scheduler.derivation import assert_derived
+from tests.sim.asking import Asking
 from tests.sim.disk import Disk
 from tests.sim.freshness import Freshness
 from tests.sim.recording import RecordedLife
@@ -130,6 +132,8 @@ class World:
     scheduler: Scheduler = field(init=False)
     days: int = 0
     limits: LimitsInForce = field(default_factory=LimitsInForce)
+    asking: Asking = field(default_factory=Asking)
+    asks_on_ticket: bool = True
     spent: Spent = field(default_factory=Spent)
     freshness: Freshness = field(init=False)
     serving: Serving = field(init=False)
@@ -306,6 +310,21 @@ class World:
             case facts.HoldEnded(issue=issue) | facts.WaitEnded(issue=issue):
                 self.expected_attempt.pop(issue.id, None)
                 self.not_before.pop(issue.id, None)
+            case do.PostQuestion(issue=issue):
+                settings, at = self.policy.questions, EPOCH + self.now
+                asked = self.asking.ask(self.disk, decision, settings, at)
+                if (present := self.issues.get(issue.id)) is not None and self.asks_on_ticket:
+                    self.edit(present, comments=(*present.comments, asked))
+            case facts.QuestionAnswered(issue=issue):
+                self.reached[decision.way] += 1
+                self.expected_attempt.pop(issue.id, None)
+                self.not_before.pop(issue.id, None)
+                present, at = self.issues.get(issue.id), EPOCH + self.now
+                self.asking.answered(self.disk, decision, present, at)
+            case facts.QuestionWithdrawn():
+                self.asking.withdrawn(decision)
+            case facts.QuestionAsked():
+                pass
             case facts.DispatchDropped(issue=issue):
                 if issue.id not in self.disk.retries:
                     self.expected_attempt.pop(issue.id, None)
@@ -372,6 +391,7 @@ class World:
         assert not self.draining, "started while shutting down"
         assert not self.disk.paused, "started while paused"
         assert start.run_id in self.disk.under_way, "started before it was recorded"
+        self.asking.start(self.disk, start)
         assert issue.id not in self.disk.holds, "started while held"
         assert issue.id not in self.disk.retries, "started with its retry still on disk"
         assert not any(
@@ -449,10 +469,13 @@ class World:
         match question.decision:
             case do.Poll():
                 question.answer = self._candidates() if error is None else ev.PollFailed("down")
-            case do.Refresh(token, ids):
+            case do.Refresh(token, ids, questions):
                 found = tuple(self.issues[i] for i in sorted(ids) if i in self.issues)
+                read = {i.id: i.comments for i in found if i.id in questions}
+                said = {i: answer_on_ticket(questions[i], read[i]) for i in read}
+                answers = {i: answer for i, answer in said.items() if answer is not None}
                 question.answer = (
-                    ev.IssuesRefreshed(token, ids, found)
+                    ev.IssuesRefreshed(token, ids, found, answers=answers)
                     if error is None
                     else ev.IssuesRefreshed(token, ids, (), ids, "down")
                 )
@@ -677,6 +700,7 @@ class World:
             since, at = state.workspaces.unsaved_since(workspace), self.disk.unsaved.get(place)
             assert (since is None) == (at is None), "unsaved work in memory and on disk differs"
             assert since is None or at is None or abs(EPOCH + since - at) < 0.001
+        self.asking.check(state.questions, state.claims, self.disk, self.born_at, EPOCH)
         assert state.paused == self.disk.paused
         assert self.scheduler.drained == (self.draining and not self.workers)
         if not self.draining:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from sortie.model import (
     Activity,
     ErrorKind,
@@ -18,6 +20,7 @@ from sortie.model import (
     TurnOutcome,
     WaitKind,
 )
+from sortie.model.questions import AnswerWay
 from sortie.model.reviews import ReviewVerdict
 from sortie.telemetry import facts as f
 
@@ -136,6 +139,17 @@ FACTS: tuple[f.Fact, ...] = (
         ways_out=("sortie retry DEMO-1",),
     ),
     f.HoldEnded(issue=ISSUE, reason="state changed"),
+    f.QuestionAsked(
+        issue=ISSUE,
+        question_id=RUN,
+        run_id=RUN,
+        text="Which one?",
+        options=("this", "that"),
+        default="this",
+        deadline=datetime(2026, 11, 29, 12, 0, tzinfo=UTC),
+    ),
+    f.QuestionAnswered(issue=ISSUE, question_id=RUN, by="kim", answer="that", way=AnswerWay.TICKET),
+    f.QuestionWithdrawn(issue=ISSUE, question_id=RUN, reason="its content changed"),
     f.HookCompleted(
         hook="before_run", result="failed", seconds=1.5, issue_identifier="DEMO-1", status="exit 2"
     ),

@@ -35,6 +35,7 @@ NOT_COUNTED = {
     facts.DaemonWasPaused,
     facts.HoldEnded,
     facts.HoldRestored,
+    facts.QuestionWithdrawn,
     facts.HostGivenUp,
     facts.HostIsolation,
     facts.HostLinkLost,

@@ -93,6 +93,8 @@ COUNTERS = {
     "sortie_rescues_total": [],
     "sortie_hook_runs_total": ["hook", "result"],
     "sortie_holds_total": ["reason"],
+    "sortie_questions_asked_total": [],
+    "sortie_questions_answered_total": ["way"],
     "sortie_workflow_reloads_total": ["result"],
     "sortie_orphans_reaped_total": ["where"],
     "sortie_event_log_missing_events_total": [],

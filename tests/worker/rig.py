@@ -13,7 +13,8 @@ from trio.testing import MockClock
 
 from sortie.config.settings import Settings
 from sortie.facts import Fact
-from sortie.model import Finish, Finished, Issue, IssueId, RunId, RunReport
+from sortie.model import AgentSession, Finish, Finished, Issue, IssueId, RunId, RunReport
+from sortie.model.asked_questions import AskedQuestion
 from sortie.model.traces import RunTrace
 from sortie.orchestrator.guarded_tracker import GuardedTracker
 from sortie.scheduler import Event
@@ -111,6 +112,8 @@ class Rig:
         self._worked = False
         self.attempt = 0
         self.trace: RunTrace | None = None
+        self.resume: AgentSession | None = None
+        self.answered: AskedQuestion | None = None
         self.environ: dict[str, str] = {"PATH": "/bin", "TRACKER_KEY": "hush"}
         self.redact: Callable[[str], str] = str
         self.on_commit: Callable[[Event], Awaitable[object]] | None = None
@@ -130,6 +133,8 @@ class Rig:
             attempt=self.attempt,
             fetched_at=trio.current_time(),
             trace=self.trace,
+            resume=self.resume,
+            answered=self.answered,
         )
         reports = RunReporter(
             tell=self._tell,
@@ -161,6 +166,7 @@ class Rig:
             local=self.transport,
             workflow=f"{HOME}/WORKFLOW.md",
             redact=self.redact,
+            resumes=self.resume is not None,
         )
 
     def of(self, kind: type[_F]) -> list[_F]:

@@ -90,6 +90,9 @@ def test_what_is_a_comment_would_be_right_too(tmp_path: Path) -> None:
     review = re.search(r"^# self_review:\n(?:#.*\n)+", text, flags=re.MULTILINE)
     assert review is not None
     text = text.replace(review[0], re.sub(r"^# ", "", review[0], flags=re.MULTILINE))
+    questions = re.search(r"^# questions:\n(?:#.*\n)+", text, flags=re.MULTILINE)
+    assert questions is not None
+    text = text.replace(questions[0], re.sub(r"^# ", "", questions[0], flags=re.MULTILINE))
     rules = re.search(r"^# rules:\n(?:#.*\n)+", text, flags=re.MULTILINE)
     assert rules is not None
     text = text.replace(rules[0], re.sub(r"^# ", "", rules[0], flags=re.MULTILINE))
@@ -109,6 +112,7 @@ def test_what_is_a_comment_would_be_right_too(tmp_path: Path) -> None:
     assert settings.worker.ssh_hosts == ("build1", "me@build2:2222")
     assert settings.hooks.before_run == "git fetch"
     assert settings.self_review is not None
+    assert settings.questions is not None
     (rule,) = settings.rules
     assert (rule.settings.agent.max_turns, rule.settings.tracker.handoff_state) == (
         2,

@@ -17,7 +17,7 @@ _TRACKER_OPERATIONS = (
     "complete_move",
     "comment",
 )
-_LIFECYCLES = ("dispatch", "completion", "failure", "agent")
+_LIFECYCLES = ("dispatch", "completion", "failure", "agent", "question")
 
 
 class DaemonMetrics:

@@ -9,6 +9,7 @@ from prometheus_client import Counter
 from sortie.config.rules import DEFAULT_RULE
 from sortie.facts import Fact
 from sortie.model import ErrorKind, HoldReason, RunStatus, Stage, Trigger, TurnOutcome
+from sortie.model.questions import AnswerWay
 from sortie.model.reviews import ReviewVerdict
 from sortie.model.tools import ToolName
 from sortie.telemetry import facts
@@ -64,6 +65,12 @@ class RunMetrics:
             result=("ok", "refused", "failed"),
         )
         self.tools_lost = make.counter("tools_lost", "Runs that went on without their tools.")
+        self.questions_asked = make.counter(
+            "questions_asked", "Questions of agents to the people of an issue."
+        )
+        self.questions_answered = make.counter(
+            "questions_answered", "Questions that were answered, by how.", way=AnswerWay
+        )
         self.hook_runs = make.counter(
             "hook_runs", "Hooks that ended.", hook=_HOOKS, result=("ok", "failed", "timeout")
         )
@@ -205,6 +212,16 @@ def _(fact: facts.RetryScheduled, to: RunMetrics) -> None:
 @count.register
 def _(fact: facts.IssueHeld, to: RunMetrics) -> None:
     to.holds.labels(fact.reason).inc()
+
+
+@count.register
+def _(_fact: facts.QuestionAsked, to: RunMetrics) -> None:
+    to.questions_asked.inc()
+
+
+@count.register
+def _(fact: facts.QuestionAnswered, to: RunMetrics) -> None:
+    to.questions_answered.labels(fact.way).inc()
 
 
 @count.register
