@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, PlainSerializer, Str
 
 from sortie.config.values import Frozen
 
-Ruling = Literal["allow", "deny"]
+Ruling = Literal["allow", "deny", "ask"]
 ToolKind = Literal[
     "read",
     "edit",
@@ -57,10 +57,12 @@ class PermissionRules(BaseModel):
 
 
 class PermissionRuling(Struct, frozen=True):
-    """Whether something may be done; ``reason`` names the rule, as ``by permissions.inside``."""
+    """Whether something may be done; ``reason`` names the rule, as ``by permissions.inside``.
+    ``asks``: only when people have allowed it."""
 
     allowed: bool
     reason: str
+    asks: bool = False
 
 
 def ruling_for(kind: str, rules: PermissionRules, *, outside: bool) -> PermissionRuling:
@@ -69,7 +71,8 @@ def ruling_for(kind: str, rules: PermissionRules, *, outside: bool) -> Permissio
     named = kind if kind in TOOL_KINDS else "other"
     ruling = rulings.get(named) or rulings.get("default") or "deny"
     place = "outside" if outside else "inside"
-    return PermissionRuling(ruling == "allow", f"by permissions.{place} for {kind}")
+    reason = f"by permissions.{place} for {kind}"
+    return PermissionRuling(ruling == "allow", reason, asks=ruling == "ask")
 
 
 def is_inside(path: str, workspace: str) -> bool:

@@ -98,7 +98,7 @@ _OPENCODE_TOOLS: Mapping[str, tuple[str, ...]] = {
 
 
 def denied_by(settings: AcpSettings) -> Unasked:
-    """Return what an agent has to ask about, since it is denied.
+    """Return what an agent has to ask about, since it is denied, or people are to be asked.
 
     A kind that is denied only because no rule names it counts, unless the settings name a mode:
     ``acp.mode: yolo`` without any denial means that mode.
@@ -113,7 +113,7 @@ def denied_by(settings: AcpSettings) -> Unasked:
 def _denied(rulings: Mapping[str, Ruling], chosen: bool) -> Iterator[str]:
     for kind in CHANGING_KINDS:
         ruling = rulings.get(kind) or rulings.get("default") or ("allow" if chosen else "deny")
-        if ruling == "deny":
+        if ruling != "allow":
             yield kind
 
 

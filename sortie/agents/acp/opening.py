@@ -89,6 +89,7 @@ async def open_session(process: AgentProcess, opening: Opening, resume: str | No
         now=opening.now,
         redacted=opening.redacted,
         server=None if opening.params.mcp_server is None else opening.params.mcp_server.name,
+        permissions=opening.params.permissions,
     )
     process.reader = UpdateReader(context)
     opened: SessionOpened | str = ""

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from sortie.acp import values
 from sortie.agents.permissions import PermissionRules, ruling_for
+from sortie.model.asked_permissions import Granted
 
 _PATH_KEYS = frozenset(
     {
@@ -45,11 +46,24 @@ class PermissionAnswer(Struct, frozen=True, kw_only=True):
 
 
 def decide(
-    kind: str, *, outside: bool, options: Sequence[Mapping[str, Any]], rules: PermissionRules
+    kind: str,
+    *,
+    outside: bool,
+    options: Sequence[Mapping[str, Any]],
+    rules: PermissionRules,
+    granted: Granted | None = None,
 ) -> PermissionAnswer:
-    """Return the answer for a call of a kind; once is preferred to always."""
+    """Return the answer for a call of a kind; once is preferred to always.
+
+    ``granted`` is for how long people have allowed it, where they are to be asked. What they have
+    allowed once is not allowed for always.
+    """
     ruling = ruling_for(kind, rules, outside=outside)
-    return _answer(options, ruling.reason, allowed=ruling.allowed)
+    if not ruling.asks:
+        return _answer(options, ruling.reason, allowed=ruling.allowed)
+    reason = f"{ruling.reason}, {'by a person' if granted else 'until a person allows it'}"
+    once = granted is Granted.ONCE
+    return _answer(options, reason, allowed=granted is not None, only_once=once)
 
 
 def grant(options: Sequence[Mapping[str, Any]]) -> PermissionAnswer:
@@ -71,10 +85,10 @@ def is_of_server(call: Mapping[str, Any], kind: str, server: str) -> bool:
 
 
 def _answer(
-    options: Sequence[Mapping[str, Any]], reason: str, *, allowed: bool
+    options: Sequence[Mapping[str, Any]], reason: str, *, allowed: bool, only_once: bool = False
 ) -> PermissionAnswer:
     verb = "allow" if allowed else "reject"
-    for word in (f"{verb}_once", f"{verb}_always"):
+    for word in (f"{verb}_once",) if only_once else (f"{verb}_once", f"{verb}_always"):
         for option in options:
             option_id = values.text(option, "optionId")
             if option.get("kind") == word and option_id is not None:

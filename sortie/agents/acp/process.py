@@ -80,9 +80,9 @@ class AgentProcess(ProtocolProcess):
                 raise NotPrompted
             self.client.prompt(UNUSABLE.sub("\ufffd", prompt), self._launch.traceparent())
             self._flush()
-            while reader.over is None and self._end is None and reader.refusal is None:
+            while self._end is None and not reader.ends_turn:
                 await self._wait_for_news()
-            if reader.refusal is None:
+            if not reader.is_cut_short:
                 await self._turn_over(reader)  # for what follows its end
         finally:
             if reader.over is None and self._end is None:
@@ -94,7 +94,9 @@ class AgentProcess(ProtocolProcess):
             raise NotPrompted
         if reader.refusal is not None:
             return reader.refusal.result(self._stderr.warnings)
-        failure = self._failure() if reader.over is None else reader.over.failure
+        failure = None  # where people are asked, that is what the run ends with
+        if not reader.waits_for_people:
+            failure = self._failure() if reader.over is None else reader.over.failure
         return None if failure is None else failure.result(self._stderr.warnings)
 
     async def _turn_over(self, reader: UpdateReader) -> None:

@@ -6,11 +6,9 @@ turn, or from a replayed conversation, are signs of life only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from sortie.acp import values
@@ -26,16 +24,18 @@ from sortie.acp.events import (
 from sortie.agents.acp.asking import Asking
 from sortie.agents.acp.failures import MESSAGE_LIMIT, failure_of, worded
 from sortie.agents.acp.permissions import PermissionAnswer, decide, grant, is_of_server
-from sortie.agents.acp.settings import AcpSettings
-from sortie.agents.acp.tools import AcpToolCalls, EarlierCalls
+from sortie.agents.acp.reader_context import ReaderContext as ReaderContext
+from sortie.agents.acp.reader_context import TurnOver
+from sortie.agents.acp.tools import AcpToolCalls, EarlierCalls, ToolCall
 from sortie.agents.acp.usage import UsageReader
 from sortie.agents.acp.verdict import INJECTED, TurnEvidence
 from sortie.agents.exits import Failure
 from sortie.agents.output import LastAnswer
+from sortie.agents.permissions import ruling_for
 from sortie.agents.texts import Texts
 from sortie.lines import strip_escapes
 from sortie.model import ErrorKind
-from sortie.model.hiding import repr_without
+from sortie.model.asked_permissions import Granted
 from sortie.model.texts import UNUSABLE
 from sortie.model.turns import (
     AgentEvent,
@@ -51,35 +51,12 @@ from sortie.model.turns import (
 _OF_MODES = ("current_mode_update", "config_option_update")
 
 
-class ReaderContext(Struct, frozen=True, kw_only=True):
-    """What reading depends on: the agent's name for itself, and what of the session counts.
-
-    ``redacted`` puts something else in the place of secrets. ``now`` returns the time, with a zone.
-    ``server`` is the name of the MCP server whose tools need no permission, None without one.
-    """
-
-    agent: str
-    workspace: str
-    settings: AcpSettings
-    now: Callable[[], datetime]
-    redacted: Callable[[str], str]
-    server: str | None = None
-
-    __repr__ = repr_without("redacted")
-
-
-class TurnOver(Struct, frozen=True):
-    """A turn has ended; ``failure`` is None where it is a good one."""
-
-    failure: Failure | None
-
-
 class UpdateReader:
     """See the module. ``over`` is the end of the turn, None until then.
 
     ``is_kiro``: the agent has sent one of Kiro's extensions, so its credits may follow the turn's
     end. ``refusal`` is set where the agent did, without asking, what the rules deny: then the turn
-    must end.
+    must end. So it must once it ``waits_for_people``, who are asked whether the agent may.
     """
 
     def __init__(self, context: ReaderContext) -> None:
@@ -92,10 +69,21 @@ class UpdateReader:
         self.begin()
         self._in_turn = False
 
+    @property
+    def is_cut_short(self) -> bool:
+        """Whether the turn has to end before the agent ends it."""
+        return self.refusal is not None or self.waits_for_people
+
+    @property
+    def ends_turn(self) -> bool:
+        """Whether the turn has ended, or has to."""
+        return self.over is not None or self.is_cut_short
+
     def begin(self) -> None:
         """Begin a turn."""
         self.over: TurnOver | None = None
         self.refusal: Failure | None = None
+        self.waits_for_people = False
         self._in_turn = True
         self._tools = AcpToolCalls(self._context.agent, self._context.workspace)
         self._evidence = TurnEvidence(self._context.agent)
@@ -134,13 +122,31 @@ class UpdateReader:
         if server is not None and is_of_server(event.call, call.kind, server):
             answer = grant(event.options)
         else:
-            answer = decide(call.kind, outside=call.outside, options=event.options, rules=rules)
+            asks = ruling_for(call.kind, rules, outside=call.outside).asks
+            answer = decide(
+                call.kind,
+                outside=call.outside,
+                options=event.options,
+                rules=rules,
+                granted=self._granted(call) if asks else None,
+            )
         question = call.question
         if not answer.allowed:
             call.denied = True
             self._evidence.denied(self._texts.clean(question))
         told = PermissionAsked(question=question, answer=answer.reason)
         return answer, self._clean([*self._texts.flush(), *events, told])
+
+    def _granted(self, call: ToolCall) -> Granted | None:
+        """Return for how long people have allowed a call; have them asked where they have not."""
+        permissions = self._context.permissions
+        if permissions is None:
+            return None
+        granted = permissions.use(call.permission)
+        if granted is None and not self.waits_for_people:
+            self.waits_for_people = True
+            permissions.ask_for(call.permission, self._lines(call.whole_question))
+        return granted
 
     def end(self) -> list[AgentEvent]:
         """End a turn without an answer, and return the remaining events."""

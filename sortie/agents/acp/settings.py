@@ -93,11 +93,12 @@ def warn(settings: AcpSettings) -> Sequence[tuple[str, str]]:
 def _contradiction(settings: AcpSettings) -> Sequence[tuple[str, str]]:
     """Return that the settings choose a mode which asks nothing, and deny something."""
     rules = settings.permissions
-    denies = "deny" in (*rules.inside.values(), *rules.outside.values())
+    given = (*rules.inside.values(), *rules.outside.values())
+    denies = "deny" in given or "ask" in given
     if not denies or settings.mode not in ASK_NOTHING:
         return ()
     message = (
-        f"{settings.mode} asks about nothing, so that what acp.permissions denies would be done:"
-        " no agent is run in it; leave acp.mode out, or deny nothing"
+        f"{settings.mode} asks about nothing, so that what acp.permissions denies, or has people"
+        " asked about, would be done: no agent is run in it; leave acp.mode out, or allow all"
     )
     return (("acp.mode", message),)

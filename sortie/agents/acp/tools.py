@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,6 +12,7 @@ from sortie.acp import values
 from sortie.agents.acp.permissions import paths_of
 from sortie.agents.permissions import TOOL_KINDS, is_inside
 from sortie.model import cut
+from sortie.model.asked_permissions import permission_name
 from sortie.model.texts import start_of
 from sortie.model.turns import AgentEvent, ToolEnded, ToolStarted
 
@@ -22,13 +24,19 @@ _ENDED = ("completed", "failed")
 _SAID_LIMIT = 64 * 1024
 """Characters of a tool's output that are kept; later steps redact and cut it further."""
 
+_INPUT_LIMIT = 3000
+"""Characters of what a tool is given that people see before they allow it."""
+
+_OF_FILES = frozenset({"read", "edit", "delete", "move", "search"})
+_WHERE = ("cwd", "workdir", "directory")
 _RAW_KEYS = ("message", "output", "formatted_output", "aggregated_output", "content")
 
 
 class ToolCall(Struct, kw_only=True):
     """What is known of one call; ``outside``: it names a path outside of the workspace.
 
-    ``asked``: the agent has asked whether it may.
+    ``asked``: the agent has asked whether it may. ``input`` is what the tool is given, in words,
+    and ``input_name`` tells it from any other input.
     """
 
     id: str
@@ -42,6 +50,17 @@ class ToolCall(Struct, kw_only=True):
     asked: bool = False
     said: str | None = None
     said_all: bool = True
+    input: str = ""
+    input_name: str = ""
+
+    @property
+    def permission(self) -> str:
+        """What identifies what it asks for: the same command, files or input are the same."""
+        place = "outside" if self.outside else "inside"
+        if self.kind in _OF_FILES and 0 < len(self.paths) < _PATHS_SHOWN:
+            return permission_name(self.kind, place, *sorted(self.paths))
+        tool = self.name if self.kind == "other" else ""
+        return permission_name(self.kind, place, tool, self.input_name or self.title)
 
     def add(self, piece: str) -> None:
         """Keep the beginning of an output that comes in pieces; none is put behind a cut."""
@@ -57,6 +76,13 @@ class ToolCall(Struct, kw_only=True):
         command = "" if self.command in title else self.command
         places = ", ".join(path for path in self.paths if path not in title)
         return ": ".join(filter(None, (self.kind, title, command, places)))
+
+    @property
+    def whole_question(self) -> str:
+        """What is asked about it, with all that the tool is given."""
+        if self.input in self.question:
+            return self.question
+        return f"{self.kind}: {self.title or self.name}\n\n{self.input}"
 
 
 class EarlierCalls:
@@ -128,6 +154,8 @@ class AcpToolCalls:
         known.title = start_of(values.text(call, "title") or known.title, _TITLE_LIMIT)
         command = values.text(call, "rawInput", "command") or known.command
         known.command = start_of(command, _TITLE_LIMIT)
+        if given := values.mapping(call, "rawInput"):
+            known.input, known.input_name = _input_of(given)
         if call.get("status") != "pending":  # until then it is a preview
             known.said = _said(call) or known.said
         if piece := values.text(call, "_meta", "terminal_output_delta", "data"):
@@ -158,6 +186,17 @@ def _id(call: Mapping[str, Any]) -> str:
 def _kind(call: Mapping[str, Any]) -> str | None:
     kind = values.text(call, "kind")
     return kind if kind is None or kind in TOOL_KINDS else "other"
+
+
+def _input_of(given: Mapping[str, Any]) -> tuple[str, str]:
+    """Return what a tool is given in words, and the name of that: of a command it is the command
+    and where it runs, as the words with which agents describe it differ from time to time."""
+    command = values.text(given, "command")
+    if command is None:
+        whole = json.dumps(given, sort_keys=True)
+        return cut(whole, _INPUT_LIMIT), permission_name(whole)
+    where = (values.text(given, key) or "" for key in _WHERE)
+    return cut(command, _INPUT_LIMIT), permission_name("command", command, *where)
 
 
 def _name(agent: str, id_: str, call: Mapping[str, Any]) -> str | None:

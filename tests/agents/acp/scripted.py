@@ -16,6 +16,7 @@ from sortie.agents.acp.agent import AcpAgent
 from sortie.agents.acp.settings import AcpSettings
 from sortie.agents.permissions import PermissionRules
 from sortie.model import RunId, TurnResult
+from sortie.model.asked_permissions import AskedPermissions
 from sortie.transports import Transport
 from sortie.transports.local import LocalTransport
 from tests.agents.kiro.simulated import Heard
@@ -44,6 +45,10 @@ class Stage:
             read_timeout=20.0,
             stop_grace=0.5,
         )
+
+    def with_permissions(self, permissions: AskedPermissions) -> SessionParams:
+        """Return what a session gets where people may be asked."""
+        return replace(self.params, permissions=permissions)
 
     def agent(self, *words: str, settings: AcpSettings | None = None) -> AcpAgent:
         given = settings or AcpSettings(permissions=TRUSTING)
