@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct, ValidationError, convert
@@ -48,12 +49,15 @@ class DaemonAnswer(Struct, frozen=True, kw_only=True):
         return str((error if isinstance(error, dict) else self.document).get("message", ""))
 
 
-def command(place: DaemonPlace, attempt: str, path: str) -> DaemonAnswer:
-    """Have the daemon of a place do something; ``attempt`` says what, as in "stop DEMO-1".
+def command(
+    place: DaemonPlace, attempt: str, path: str, told: Mapping[str, object] | None = None
+) -> DaemonAnswer:
+    """Have the daemon of a place do something; ``attempt`` says what, as in "stop DEMO-1", and
+    ``told`` is sent with it.
 
     Raises NoDaemon and SortieError; returns once it is done.
     """
-    return accepted(ask(place, place.daemon(), "POST", path), place, attempt)
+    return accepted(ask(place, place.daemon(), "POST", path, told=told), place, attempt)
 
 
 def accepted(answer: DaemonAnswer, place: DaemonPlace, attempt: str) -> DaemonAnswer:
@@ -68,7 +72,7 @@ def accepted(answer: DaemonAnswer, place: DaemonPlace, attempt: str) -> DaemonAn
                 f" ({answer.status}: {said}); if it was restarted this moment, try again, else"
                 f" restart it, which writes {place.db_path}.daemon anew"
             )
-        case 404 | 409 | 503 if said:
+        case 400 | 404 | 409 | 503 if said:
             raise Refused(said)
         case _:
             raise Refused(
@@ -83,8 +87,10 @@ def ask(
     method: str,
     path: str,
     patience: float | None = None,
+    told: Mapping[str, object] | None = None,
 ) -> DaemonAnswer:
-    """Send a request to a daemon that lives; it may take ``patience`` seconds, else TIMEOUT.
+    """Send a request to a daemon that lives, with what it is ``told``; it may take ``patience``
+    seconds, else TIMEOUT.
 
     Raises NoDaemon where it does not answer, and SortieError where it cannot be asked at all.
     """
@@ -105,7 +111,10 @@ def ask(
     }
     try:
         below = f"{_base(endpoint.url)}{path}"
-        status, body = _converse(connection, method, below, headers, patience)
+        sent = None if told is None else json.dumps(told).encode()
+        if sent is not None:
+            headers["Content-Type"] = "application/json"
+        status, body = _converse(connection, method, below, headers, patience, sent)
     except TimeoutError as error:
         raise NoDaemon(
             f"{who} has not answered within {patience:g} s at {endpoint.url}; look at its log, and"
@@ -156,7 +165,12 @@ def _base(url: str) -> str:
 
 
 def _converse(
-    connection: HTTPConnection, method: str, path: str, headers: dict[str, str], patience: float
+    connection: HTTPConnection,
+    method: str,
+    path: str,
+    headers: dict[str, str],
+    patience: float,
+    sent: bytes | None,
 ) -> tuple[int, bytes]:
     deadline = time.monotonic() + patience
     connection.connect()
@@ -169,7 +183,7 @@ def _converse(
         sock.settimeout(left)
 
     hurry()
-    connection.request(method, path, headers=headers)
+    connection.request(method, path, body=sent, headers=headers)
     hurry()
     response = connection.getresponse()
     body = bytearray()

@@ -153,6 +153,11 @@ COMMANDS: Mapping[str, Sequence[str]] = {
         "sortie retry DEMO-1",
         "sortie retry DEMO-1 --format json",
     ),
+    "answer": (
+        "sortie.cli.answer",
+        "sortie answer DEMO-1 2",
+        "sortie answer DEMO-1 'use the second schema'",
+    ),
     "drain": (
         "sortie.cli.drain",
         "sortie drain",

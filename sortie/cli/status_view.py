@@ -186,8 +186,22 @@ def _held(view: HeldView, now: datetime) -> Row:
             "" if told else _failure(failure),
             _place(view.workspace),
             _rule(view.rule),
+            _question(view),
         ),
     )
+
+
+def _question(view: HeldView) -> str:
+    """Return how the question of an issue is answered, and until when."""
+    asked = view.question
+    if asked is None:
+        return ""
+    options = "; ".join(f"{at}: {it}" for at, it in enumerate(asked.options, 1))
+    chosen = f"options: {options}. " if options else ""
+    until = (
+        "" if asked.deadline is None else f", or at {utc(asked.deadline)} it is: {asked.default}"
+    )
+    return f"{chosen}answer with 'sortie answer {view.issue_identifier} TEXT'{until}"
 
 
 def _rule(name: str | None) -> str:

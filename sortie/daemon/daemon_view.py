@@ -23,6 +23,7 @@ from sortie.daemon.wall_time import utc_now
 from sortie.daemon.watch_views import watched_view
 from sortie.daemon.webhook_views import webhook_views
 from sortie.model import Issue, IssueId, RunId, StoreError
+from sortie.model.asked_questions import QuestionAnswer
 from sortie.model.numbers import counted
 from sortie.orchestrator import Orchestrator
 from sortie.resources import Shortages
@@ -118,7 +119,13 @@ class DaemonView(Struct, frozen=True, kw_only=True):
                 for c in shown
             ),
             held=tuple(
-                issue_views.held_view(c, failure(c.issue), place(c.issue.id), rule(c.issue))
+                issue_views.held_view(
+                    c,
+                    failure(c.issue),
+                    place(c.issue.id),
+                    rule(c.issue),
+                    issue_views.question_view(c, snapshot.questions.get(c.issue.id)),
+                )
                 for c in snapshot.held
             ),
             slots=views.slots_view(snapshot),
@@ -213,6 +220,10 @@ class DaemonView(Struct, frozen=True, kw_only=True):
             return CommandAnswer(status=409, message=done)
         told = f"{counted(done, 'notification')} sent again" if done else "none was given up"
         return CommandAnswer(status=200, message=told)
+
+    async def answer(self, issue: str, answer: QuestionAnswer) -> CommandAnswer:
+        """See DaemonSource."""
+        return await self._command(lambda ask: ev.AnswerSent(issue, answer, ask), issue)
 
     async def _command(
         self, event: Callable[[int], Event], issue: str = "", done: CommandStatus = 200

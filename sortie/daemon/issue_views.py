@@ -6,7 +6,8 @@ from typing import Literal
 
 from sortie.daemon.wall_time import wall_time
 from sortie.daemon.watch_views import gate_answers, watch_view
-from sortie.model import NOTHING, UNKNOWN, IssueId, WaitKind, cut
+from sortie.model import NOTHING, UNKNOWN, HoldReason, IssueId, WaitKind, cut
+from sortie.model.asked_questions import AskedQuestion
 from sortie.scheduler import Explanation, Policy
 from sortie.scheduler.claims import Cleaning, HandingOff, Held, Waiting, Worked
 from sortie.scheduler.snapshot import BacklogIssue
@@ -19,6 +20,7 @@ from sortie.web.issue import (
     HeldView,
     KeptView,
     KeptWorkspaceView,
+    QuestionView,
     RunningView,
     WaitingView,
     WorkspaceView,
@@ -103,7 +105,11 @@ def waiting_view(
 
 
 def held_view(
-    claim: Held, failure: FailureView | None, workspace: WorkspaceView | None, rule: str | None
+    claim: Held,
+    failure: FailureView | None,
+    workspace: WorkspaceView | None,
+    rule: str | None,
+    question: QuestionView | None,
 ) -> HeldView:
     """Return a held issue."""
     return HeldView(
@@ -116,6 +122,23 @@ def held_view(
         last_failure=failure,
         workspace=workspace,
         rule=rule,
+        question=question,
+    )
+
+
+def question_view(claim: Held, asked: AskedQuestion | None) -> QuestionView | None:
+    """Return the question for which an issue is held, None where it is held for something else."""
+    if asked is None or not asked.is_open or claim.reason is not HoldReason.QUESTION:
+        return None
+    question = asked.question
+    return QuestionView(
+        id=asked.run_id,
+        text=question.text,
+        options=question.options,
+        default=question.default,
+        asked_at=wall_time(claim.since),
+        deadline=None if claim.due_at is None else wall_time(claim.due_at),
+        wants_option=question.permission is not None,
     )
 
 
@@ -193,4 +216,5 @@ def explanation_view(
         watch=None if found.watch is None else watch_view(found.watch),
         rule=found.rule or None,
         passed_over=found.passed_over,
+        question=None if found.held is None else question_view(found.held, found.question),
     )

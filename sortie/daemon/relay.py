@@ -13,6 +13,7 @@ from contextlib import suppress
 
 import psycopg
 import trio
+from msgspec.structs import replace
 
 from sortie.daemon.server_thread import ServerThread
 from sortie.resources.lease import Lease, boot_time
@@ -67,14 +68,7 @@ class Relay(ServerThread):
 
     async def ask(self, request: RelayedRequest) -> RelayedAnswer:
         """Have the leader of a workflow answer a request. Raises Unanswered."""
-        request = RelayedRequest(
-            id=uuid.uuid4().hex,
-            workflow=request.workflow,
-            method=request.method,
-            target=request.target,
-            caller=request.caller,
-            accept=request.accept,
-        )
+        request = replace(request, id=uuid.uuid4().hex, token=None)
         question = _Question(request)
         with self.guard:
             self._asked[request.id] = question

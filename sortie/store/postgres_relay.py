@@ -21,9 +21,9 @@ _KEPT = 60  # seconds for which a request is kept that its daemon does not ask f
 
 _PUT = """
 INSERT INTO relayed_requests
-  (id, workflow, daemon, leader, method, target, caller, accept, expires)
+  (id, workflow, daemon, leader, method, target, caller, accept, sent, sent_type, expires)
 SELECT %(id)s, workflow, %(daemon)s, name, %(method)s, %(target)s, %(caller)s, %(accept)s,
-  now() + make_interval(secs => %(seconds)s::float8)
+  %(sent)s, %(sent_type)s, now() + make_interval(secs => %(seconds)s::float8)
 FROM leases WHERE workflow = %(workflow)s AND daemon IS NOT NULL AND expires > now()
 RETURNING leader
 """
@@ -36,7 +36,8 @@ WITH mine AS (
 UPDATE relayed_requests SET token = mine.token FROM mine
 WHERE relayed_requests.workflow = mine.workflow AND relayed_requests.token IS NULL
   AND relayed_requests.expires > now()
-RETURNING id, relayed_requests.workflow, method, target, caller, accept, relayed_requests.token
+RETURNING id, relayed_requests.workflow, method, target, caller, accept,
+  coalesce(sent, ''::bytea) AS sent, coalesce(sent_type, '') AS sent_type, relayed_requests.token
 """
 
 _ANSWERED = """
@@ -69,6 +70,8 @@ class PostgresRelay:
             target=request.target,
             caller=request.caller,
             accept=request.accept,
+            sent=request.sent,
+            sent_type=request.sent_type,
             seconds=seconds,
         )
         if not found:
@@ -79,7 +82,7 @@ class PostgresRelay:
     def take(self, tokens: Sequence[int]) -> list[RelayedRequest]:
         """Take the requests that wait for the holder of these leases."""
         rows = self._connection.execute(_TAKEN, tokens=tokens)
-        return [RelayedRequest(**row) for row in rows]
+        return [RelayedRequest(**{**row, "sent": bytes(row["sent"])}) for row in rows]
 
     def answer(self, request: RelayedRequest, answer: RelayedAnswer) -> None:
         """Answer a request that was taken; one that is not waited for any more is forgotten."""

@@ -19,7 +19,8 @@ class Unanswered(SortieError):
 class RelayedRequest(Struct, frozen=True, kw_only=True):
     """``workflow`` is the name of its schema. ``target`` is the path below the workflow's root
     with the query, percent-encoded; ``caller`` says what its sender may do, as a Caller of the
-    access rules, and ``accept`` is the header. ``token`` is that of the lease for which it was
+    access rules, and ``accept`` is the header. ``sent`` is the body, and ``sent_type`` what it
+    is. ``token`` is that of the lease for which it was
     taken."""
 
     id: str
@@ -28,6 +29,8 @@ class RelayedRequest(Struct, frozen=True, kw_only=True):
     target: str
     caller: str
     accept: str = ""
+    sent: bytes = b""
+    sent_type: str = ""
     token: int | None = None
 
 

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from starlette.requests import Request
 from starlette.responses import Response
 
+from sortie.web.answers import ANSWER_BODY, NotAnAnswer, answer_in_json
 from sortie.web.operations import (
     IDENTIFIER,
     DescribedAnswer,
@@ -92,7 +93,28 @@ def command_operations(daemon: DaemonSource) -> list[Operation]:
         ),
         _issue_command("stop", "End the issue's run or wait, and hold the issue", daemon.stop),
         _issue_command("retry", "Make a waiting or held issue due now", daemon.retry),
+        Operation(
+            method="POST",
+            path="/api/v1/issues/{identifier}/answer",
+            about="Answer the question for which an issue is held; the first answer counts",
+            endpoint=_answer(daemon),
+            answers=_DONE,
+            parameters=(IDENTIFIER,),
+            failures=_ONE_ISSUE,
+            takes=ANSWER_BODY,
+        ),
     ]
+
+
+def _answer(daemon: DaemonSource) -> Handler:
+    async def endpoint(request: Request) -> Response:
+        try:
+            given = await answer_in_json(request)
+        except NotAnAnswer as exc:
+            return error_response(400, str(exc))
+        return _response(await daemon.answer(identifier_in(request), given))
+
+    return endpoint
 
 
 def _issue_command(
@@ -111,9 +133,12 @@ def _issue_command(
 
 def _command(command: Callable[[Request], Awaitable[CommandAnswer]]) -> Handler:
     async def endpoint(request: Request) -> Response:
-        answer = await command(request)
-        if answer.status in (200, 202):
-            return json_response(answer.status, {"message": answer.message})
-        return error_response(answer.status, answer.message)
+        return _response(await command(request))
 
     return endpoint
+
+
+def _response(answer: CommandAnswer) -> Response:
+    if answer.status in (200, 202):
+        return json_response(answer.status, {"message": answer.message})
+    return error_response(answer.status, answer.message)

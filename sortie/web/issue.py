@@ -100,8 +100,24 @@ class WaitingView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionView:
+    """A question that waits for an answer, known by the run that asked it. ``default`` counts at
+    ``deadline``, null where it never does by itself. ``wants_option``: only one of the ``options``
+    is an answer."""
+
+    id: str
+    text: str
+    options: tuple[str, ...]
+    default: str | None
+    asked_at: Time
+    deadline: Time | None
+    wants_option: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HeldView:
-    """A parked issue; ``rule`` decides for it, None is the top level of the settings."""
+    """A parked issue; ``rule`` decides for it, None is the top level of the settings. ``question``
+    is what it is held for, null where that is something else."""
 
     issue_id: str
     issue_identifier: str
@@ -112,6 +128,7 @@ class HeldView:
     last_failure: FailureView | None = None
     workspace: WorkspaceView | None = None
     rule: str | None = None
+    question: QuestionView | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,7 +222,8 @@ class ExplanationView:
     ``delivery`` is what became of the work of its last run that had any, and ``watch`` is about its
     pull request, if that is watched; of one with the standing ``watched``, gates are those of the
     merge and ``next_run_at`` is the next look. ``rule`` decides for it, None is the top level of
-    the settings; ``passed_over`` say why each rule before that one does not.
+    the settings; ``passed_over`` say why each rule before that one does not. ``question`` waits for
+    an answer, null where none does.
     """
 
     issue_id: str
@@ -242,6 +260,7 @@ class ExplanationView:
     watch: WatchView | None = None
     rule: str | None = None
     passed_over: tuple[str, ...] = ()
+    question: QuestionView | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

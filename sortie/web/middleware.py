@@ -1,6 +1,6 @@
 """What stands before the routes: it refuses requests, and completes and counts answers.
 
-Bodies of requests are read and thrown away: no route needs one, and none may take memory or time
+Bodies of requests are read whole before a route sees them, so that none may take memory or time
 without end.
 """
 
@@ -110,9 +110,10 @@ class AccessMiddleware:
             or ambiguous_length(scope["headers"])
             or (None if admitted else refusal(self._access, head))
         )
-        body_refused = await discard(receive)
+        body, body_refused = await read_body(receive)
         if (reason := refused or body_refused) is None:
-            await self._app(scope, receive, send_counted)
+            taken = receive if scope["method"] == "GET" else _replayed(body, receive)
+            await self._app(scope, taken, send_counted)
             return
         more = dict(reason.headers)
         if reason.status == 401:
@@ -144,21 +145,42 @@ def ambiguous_length(headers: Iterable[tuple[bytes, bytes]]) -> Refusal | None:
     return Refusal(status=400, message=message, headers={"connection": "close"})
 
 
-async def discard(receive: Receive) -> Refusal | None:
-    """Take in a body and forget it; return why it is refused, None where it is not."""
-    size, whole = 0, False
+async def read_body(receive: Receive) -> tuple[bytes, Refusal | None]:
+    """Take in a body; return it, and why it is refused, None where it is not."""
+    size, whole, body = 0, False, bytearray()
     with trio.move_on_after(BODY_SECONDS):
         while not whole and size <= _DISCARD_LIMIT:
             message = await receive()
             if message["type"] != "http.request":
                 break  # the client is gone
             size += len(message.get("body", b""))
+            if size <= BODY_LIMIT:
+                body += message.get("body", b"")
             whole = not message.get("more_body", False)
     if size > BODY_LIMIT:
-        return Refusal(status=413, message=f"a body may have {BODY_LIMIT // 1024} KiB at most")
+        too_large = f"a body may have {BODY_LIMIT // 1024} KiB at most"
+        return b"", Refusal(status=413, message=too_large)
     if not whole:
-        return Refusal(status=400, message=f"the body did not arrive within {BODY_SECONDS:g} s")
-    return None
+        late = f"the body did not arrive within {BODY_SECONDS:g} s"
+        return b"", Refusal(status=400, message=late)
+    return bytes(body), None
+
+
+def _replayed(body: bytes, receive: Receive) -> Receive:
+    """Return what gives a body that was taken in already, and then what comes behind it.
+
+    A route that follows events waits for the end of the connection, and needs no body.
+    """
+    given = False
+
+    async def replay() -> Message:
+        nonlocal given
+        if given:
+            return await receive()
+        given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return replay
 
 
 def other_version(scope: Scope) -> Refusal | None:

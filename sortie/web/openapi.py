@@ -89,6 +89,9 @@ def _operation(operation: Operation, schemas: dict[Any, Any]) -> dict[str, Any]:
     }
     if operation.parameters:
         described["parameters"] = [_parameter(one) for one in operation.parameters]
+    if operation.takes is not None:
+        content = {JSON: {"schema": dict(operation.takes)}}
+        described["requestBody"] = {"required": True, "content": content}
     return described
 
 

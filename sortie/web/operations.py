@@ -44,6 +44,7 @@ class Operation(Struct, frozen=True, kw_only=True):
     """One method of one path.
 
     ``failures`` are the statuses, beyond those that every request may meet, that come as errors.
+    ``takes`` is the schema of the JSON that a request brings, None where it brings nothing.
     """
 
     method: Literal["GET", "POST"]
@@ -53,6 +54,7 @@ class Operation(Struct, frozen=True, kw_only=True):
     answers: Mapping[int, DescribedAnswer]
     parameters: tuple[Parameter, ...] = ()
     failures: Mapping[int, str] | None = None
+    takes: Schema | None = None
 
     def route(self) -> Route:
         """Return the route that serves it."""

@@ -6,7 +6,7 @@ import traceback
 from contextlib import suppress
 from urllib.parse import unquote_to_bytes
 
-from starlette.types import ASGIApp, Message, Scope
+from starlette.types import ASGIApp, Message, Receive, Scope
 
 from sortie.facts import AdapterCrashed
 from sortie.store.relay import RelayedAnswer, RelayedRequest
@@ -39,10 +39,10 @@ async def relayed_answer(
     app: ASGIApp, request: RelayedRequest, base: str, publish: Publish
 ) -> RelayedAnswer:
     """Return the answer of an application to a request, which was let in already; ``base`` is the
-    path below which the application serves. Commands have no bodies, so there is none here."""
+    path below which the application serves."""
     answer = _CollectedAnswer()
     try:
-        await app(_scope(request, base), _receive, answer.send)
+        await app(_scope(request, base), _body_of(request), answer.send)
     except _TooLarge:
         megabytes = LARGEST_ANSWER // 1024**2
         return await _failure(502, f"the leader's answer has more than {megabytes} MiB; ask there")
@@ -109,13 +109,24 @@ def _scope(request: RelayedRequest, base: str) -> Scope:
         "raw_path": raw,
         "query_string": query.encode("latin-1", "replace"),
         "root_path": "",
-        "headers": [(b"host", b"localhost"), (b"accept", request.accept.encode("latin-1"))],
+        "headers": [
+            (b"host", b"localhost"),
+            (b"accept", request.accept.encode("latin-1")),
+            (b"content-type", request.sent_type.encode("latin-1", "replace")),
+        ],
         "client": None,
         "server": None,
         "state": {},
         BASE: base,
         ADMITTED: caller,
     }
+
+
+def _body_of(request: RelayedRequest) -> Receive:
+    async def receive() -> Message:
+        return {"type": "http.request", "body": request.sent, "more_body": False}
+
+    return receive
 
 
 async def _receive() -> Message:

@@ -12,6 +12,7 @@ from typing import Literal, Protocol
 from msgspec import Struct
 
 from sortie.model import RunId
+from sortie.model.asked_questions import QuestionAnswer
 from sortie.store import DayRow
 from sortie.telemetry.transcripts import TranscriptPage
 from sortie.web.dashboard.activity import ActivityView
@@ -103,6 +104,10 @@ class DaemonSource(Protocol):
 
     async def send_again(self, notification: int | None) -> CommandAnswer:
         """Let a notification that was given up, or all of them, be sent again."""
+        ...
+
+    async def answer(self, issue: str, answer: QuestionAnswer) -> CommandAnswer:
+        """Answer the question for which an issue is held."""
         ...
 
     async def explain(self, issue: str) -> ExplanationView | str:

@@ -18,6 +18,7 @@ from typing import Protocol
 
 import trio
 from msgspec import Struct
+from msgspec.structs import replace
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -220,7 +221,11 @@ class StandbyServer:
         target = raw.decode("latin-1") + (f"?{query.decode('latin-1')}" if query else "")
         method = "POST" if request.method == "POST" else "GET"
         accept = request.headers.get("accept", "")
-        asked = relayed(target, scope[CALLER], method, accept)
+        asked = replace(
+            relayed(target, scope[CALLER], method, accept),
+            sent=await request.body(),
+            sent_type=request.headers.get("content-type", ""),
+        )
         try:
             answer = await self._leader.ask(asked)
         except Unanswered as exc:

@@ -30,6 +30,7 @@ BEARER = f"Bearer {TOKEN}"
         ("stop group/p#7%", "/api/v1/issues/group%2Fp%237%25/stop"),
         ("retry ü🧵", "/api/v1/issues/%C3%BC%F0%9F%A7%B5/retry"),
         ("stop ../../refresh", "/api/v1/issues/..%2F..%2Frefresh/stop"),
+        ("answer DEMO-1 2", "/api/v1/issues/DEMO-1/answer"),
         ("retry \udcff", "/api/v1/issues/%FF/retry"),
     ],
 )

@@ -72,6 +72,8 @@ pause
 resume
 stop A
 retry A --format json
+answer A 1
+answer A 1 --format json
 drain
 drain --cancel --format json
 notifications
@@ -111,7 +113,14 @@ def _world(here: Path, daemon: FakeDaemon) -> None:
     daemon.answers["GET /api/v1/issues/A/explain"] = (200, DOCUMENT)
     link = {"path": "/sign-in?code=x", "expires_in": 120}
     daemon.answers["POST /api/v1/sign-in"] = (200, link)
-    for path in ("refresh", "pause", "resume", "issues/A/stop", "issues/A/retry"):
+    for path in (
+        "refresh",
+        "pause",
+        "resume",
+        "issues/A/stop",
+        "issues/A/retry",
+        "issues/A/answer",
+    ):
         daemon.answers[f"POST /api/v1/{path}"] = (200, {"message": "done"})
     for path in ("send-dead", "7/send"):
         daemon.answers[f"POST /api/v1/notifications/{path}"] = (200, {"message": "done"})

@@ -36,6 +36,7 @@ class Example:
     url: str
     headers: dict[str, str]
     shown: Any
+    content: str | None = None
 
 
 def example_of(method: str, path: str) -> Example:
@@ -44,16 +45,19 @@ def example_of(method: str, path: str) -> Example:
     (command,) = (text for language, text in blocks if language == "sh")
     shown = [json.loads(text) for language, text in blocks if language == "json"]
     words = iter(shlex.split(command)[1:])
-    sent, headers, url = "GET", {}, ""
+    sent, headers, url, content = "GET", {}, "", None
     for one in words:
         if one == "-X":
             sent = next(words)
         elif one == "-H":
             name, _, value = next(words).partition(": ")
             headers[name] = value.replace("$TOKEN", TOKEN)
+        elif one == "-d":
+            content = next(words)
         elif not one.startswith("-"):
             url = one
-    return Example(method=sent, url=url, headers=headers, shown=shown[0] if shown else None)
+    shows = shown[0] if shown else None
+    return Example(method=sent, url=url, headers=headers, shown=shows, content=content)
 
 
 def test_every_operation_is_on_the_page() -> None:
@@ -90,13 +94,13 @@ def test_an_example_does_what_the_page_says(server: str, method: str, path: str)
     assert re.fullmatch(rf"{pattern}(\?.*)?", example.url.removeprefix(BASE.rstrip("/")))
 
     url = example.url.replace(BASE, server).replace("$RUN", run)
-    answer = httpx.request(example.method, url, headers=example.headers)
+    answer = httpx.request(example.method, url, headers=example.headers, content=example.content)
 
     assert example.method == method
     if path.endswith("/diff"):  # the runs there have changed nothing
         assert "no change" in answer.text
         return
-    if "/notifications/" in path:  # there are none
+    if "/notifications/" in path or path.endswith("/answer"):  # there are none
         assert answer.status_code == 409
         return
     assert answer.status_code in (200, 202), answer.text

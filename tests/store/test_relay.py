@@ -46,6 +46,8 @@ class Machine:
             target="/api/v1/issues/a%2Fb/stop?x=1",
             caller="session",
             accept="text/html",
+            sent=b'{"text": "\xc3\xbc"}',
+            sent_type="application/json",
         )
 
 

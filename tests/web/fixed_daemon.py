@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from typing import Protocol
 
+from sortie.model.asked_questions import QuestionAnswer
 from sortie.store import DayRow
 from sortie.web.dashboard.activity import ActivityView
 from sortie.web.health import Health
@@ -96,6 +97,10 @@ class FixedDaemon:
 
     async def send_again(self, notification: int | None) -> CommandAnswer:
         return await self._world.command(f"send {notification}")
+
+    async def answer(self, issue: str, answer: QuestionAnswer) -> CommandAnswer:
+        said = f"{answer.text} by {answer.by} ({answer.way})"
+        return await self._world.command(f"answer {issue}: {said}")
 
     async def diff(self, run_id: str) -> str | None:
         return self._world.diffs.get(run_id)

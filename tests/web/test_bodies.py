@@ -8,7 +8,7 @@ import trio
 from starlette.types import Message
 from trio.testing import MockClock
 
-from sortie.web.middleware import BODY_LIMIT, BODY_SECONDS, discard
+from sortie.web.middleware import BODY_LIMIT, BODY_SECONDS, read_body
 from tests.web.conftest import World
 from tests.web.test_server import connect, read_to_the_end, serving
 
@@ -94,7 +94,7 @@ async def test_bytes_that_trickle_in_win_no_time(autojump_clock: MockClock, size
         await trio.sleep(1.0)
         return {"type": "http.request", "body": bytes(next(parts, 0)), "more_body": True}
 
-    refusal = await discard(receive)
+    _, refusal = await read_body(receive)
 
     assert refusal is not None
     assert (refusal.status, trio.current_time()) == (400, BODY_SECONDS)
@@ -111,7 +111,7 @@ async def test_what_is_far_too_large_is_not_read_to_its_end() -> None:
         assert received < 100 * BODY_LIMIT
         return {"type": "http.request", "body": bytes(BODY_LIMIT), "more_body": True}
 
-    refusal = await discard(receive)
+    _, refusal = await read_body(receive)
 
     assert refusal is not None
     assert (refusal.status, received) == (413, 17 * BODY_LIMIT)

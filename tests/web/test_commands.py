@@ -28,6 +28,9 @@ COMMANDS = (
 )
 
 
+ANSWER = "/api/v1/issues/DEMO-1/answer"
+
+
 @pytest.fixture
 async def client(world: World) -> AsyncIterator[httpx.AsyncClient]:
     access = Access(host="127.0.0.1", loopback=True, token="right")
@@ -147,6 +150,7 @@ async def test_an_explanation_is_the_view(client: httpx.AsyncClient, world: Worl
         "watch": None,
         "rule": None,
         "passed_over": [],
+        "question": None,
     }
 
 
@@ -201,3 +205,53 @@ async def test_a_number_of_days_that_is_none_is_refused(
 
     assert answer.status_code == 400
     assert "1 to 366" in answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({"text": "2", "by": "kim"}, "2 by kim (command)"),
+        ({"text": "the \u00fcber one\n"}, "the \u00fcber one\n by an operator (command)"),
+    ],
+)
+async def test_an_answer_is_given(
+    client: httpx.AsyncClient, world: World, body: dict[str, str], said: str
+) -> None:
+    """With its text, and with who gives it, as far as that is told."""
+    answer = await client.post(ANSWER, headers=HOLDER, json=body)
+
+    assert (answer.status_code, answer.json()) == (200, {"message": "ok"})
+    assert world.commands == [f"answer DEMO-1: {said}"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"2",
+        b"[" * 60_000,
+        b'{"by": "kim"}',
+        b'{"text": 2}',
+        b'{"text": " "}',
+        b'{"text": "2", "by": null}',
+        b'{"text": "2", "way": "default"}',
+        b'{"text": "' + b"x" * 16_001 + b'"}',
+        b"\xff",
+    ],
+)
+async def test_a_body_that_is_no_answer(
+    client: httpx.AsyncClient, world: World, body: bytes
+) -> None:
+    """It is refused with what is expected, and nothing is done."""
+    answer = await client.post(ANSWER, headers=HOLDER, content=body)
+
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "bad_request")
+    assert world.commands == []
+
+
+async def test_an_answer_of_a_stranger(client: httpx.AsyncClient, world: World) -> None:
+    """It needs what other commands need."""
+    answer = await client.post(ANSWER, json={"text": "2"})
+
+    assert answer.status_code == 401
+    assert world.commands == []

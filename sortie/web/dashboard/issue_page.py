@@ -10,7 +10,7 @@ from sortie.model import StoreError
 from sortie.web.dashboard.activity import PastRun, past_run
 from sortie.web.dashboard.pieces import Part, Piece, PieceList
 from sortie.web.deliveries import DeliveryView
-from sortie.web.issue import ExplanationView, IssueView, WorkspaceView
+from sortie.web.issue import ExplanationView, IssueView, QuestionView, WorkspaceView
 from sortie.web.runs import image_text, left_in_git
 from sortie.web.source import DaemonSource
 from sortie.web.transcripts import last_lines
@@ -67,6 +67,7 @@ async def issue_page(daemon: DaemonSource, name: str, run: str | None) -> IssueP
         run=chosen,
         parts=(
             _explanation(explanation, past),
+            Piece("question", "question", _question(identifier, view)),
             Piece("left", "last_run", _last_run(view, found)),
             Piece("controls", "issue_controls", (identifier, standing)),
             Piece("about", "about", _about(view, past)),
@@ -89,6 +90,10 @@ class IssueTexts(Struct, frozen=True):
     labels: tuple[str, ...]
     description: str
     past: bool
+
+
+def _question(name: str, view: ExplanationView | None) -> tuple[str, QuestionView | None]:
+    return name, None if view is None else view.question
 
 
 def _about(view: ExplanationView | None, past: IssueView | None) -> IssueTexts | None:

@@ -15,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from sortie.web.answers import NotAnAnswer, answer_in_form
 from sortie.web.base_path import base_of
 from sortie.web.broadcaster import Broadcaster
 from sortie.web.dashboard.board import WAITING, board, status_word
@@ -81,7 +82,9 @@ ONE_ISSUE = (
         lambda daemon, issue: daemon.retry(issue),
     ),
 )
-DONE = {command.name: command.done for command in (*WHOLE_DAEMON, *ONE_ISSUE)}
+DONE = {command.name: command.done for command in (*WHOLE_DAEMON, *ONE_ISSUE)} | {
+    "answer": "The question is answered, and the issue goes on."
+}
 """What is said of a command that was obeyed, by its name."""
 
 
@@ -89,10 +92,30 @@ def command_routes(painter: Painter, daemon: DaemonSource) -> list[Route]:
     """Return the routes of all commands."""
     paths = {f"/{command.name}": command for command in WHOLE_DAEMON}
     paths |= {f"/issues/{{identifier}}/{command.name}": command for command in ONE_ISSUE}
+    answers = Route("/issues/{identifier}/answer", _answer(painter, daemon), methods=["POST"])
     return [
-        Route(path, _endpoint(painter, daemon, command), methods=["GET", "POST"])
-        for path, command in paths.items()
+        answers,
+        *(
+            Route(path, _endpoint(painter, daemon, command), methods=["GET", "POST"])
+            for path, command in paths.items()
+        ),
     ]
+
+
+def _answer(painter: Painter, daemon: DaemonSource) -> Handler:
+    async def endpoint(request: Request) -> Response:
+        issue = identifier_in(request)
+        back = issue_path(issue)
+        try:
+            answer = await daemon.answer(issue, await answer_in_form(request))
+        except NotAnAnswer as exc:
+            answer = CommandAnswer(status=409, message=str(exc))
+        if answer.status == 200:
+            return RedirectResponse(f"{base_of(request)}{back}?done=answer", status_code=303)
+        values = {"heading": "Answer: not possible", "text": answer.message, "back": back}
+        return painter.message(request, values, answer.status)
+
+    return endpoint
 
 
 def _endpoint(painter: Painter, daemon: DaemonSource, command: DashboardCommand) -> Handler:
