@@ -150,7 +150,8 @@ class AgentAdapter(Struct, frozen=True, kw_only=True):
     block with which ``sortie demo`` lets the agent work on its issues. ``checks`` are what ``sortie
     doctor`` looks at besides the program, such as the credential: they cost nothing and change
     nothing. ``commands`` are words that people take for a kind of their own, such as the name of an
-    agent's program, each with the command to set. ``read_only`` returns a block with which a
+    agent's program, each with the command to set. ``leaves_to_people`` returns the key of its block
+    that leaves something to people, who are asked then. ``read_only`` returns a block with which a
     session can only read, made of the one in WORKFLOW.md; None where there is none. ``keeps``
     returns the directories in which the agent keeps its own settings, login and sessions, by its
     environment and the words of its command. ``model_endpoints``
@@ -177,6 +178,7 @@ class AgentAdapter(Struct, frozen=True, kw_only=True):
     checks: Callable[[AgentLook], Sequence[Check]] = lambda _look: ()
     takes_tools: bool = True
     read_only: Callable[[Any], BaseModel] | None = None
+    leaves_to_people: Callable[[Any], str | None] = lambda _settings: None
     keeps: Callable[[Mapping[str, str], Sequence[str]], Sequence[str]] = lambda _env, _argv: ()
     model_endpoints: Callable[[AgentCommand], Sequence[ModelEndpoint]] = lambda _command: ()
     provider: str = ""

@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from sortie.config.forge_kinds import repository_findings
 from sortie.config.kubernetes import kubernetes_findings
 from sortie.config.limits import limit_findings
+from sortie.config.questions import QuestionsSettings
 from sortie.config.report import Finding
 from sortie.config.sandbox import sandbox_findings
 from sortie.config.schemas import AgentSchema, BlockSchema, TrackerSchema
@@ -170,6 +171,17 @@ def tools_findings(tools: Sequence[ToolName], agent: BlockSchema | None) -> Iter
         yield Finding(path=("tools",), message=message, severity="warning")
 
 
+def question_findings(
+    questions: QuestionsSettings | None, schema: AgentSchema, blocks: Mapping[str, BaseModel]
+) -> Iterator[Finding]:
+    """Yield a warning where something is left to people who are not asked."""
+    block = blocks.get(schema.block_name)
+    key = None if block is None else schema.leaves_to_people(block)
+    if key is not None and questions is None:
+        message = "has people asked, which needs the block questions: without it that is denied"
+        yield _warning((schema.block_name, key), message)
+
+
 def all_findings(
     parts: Mapping[str, Any],
     chosen: tuple[BlockSchema | None, BlockSchema | None],
@@ -192,6 +204,7 @@ def all_findings(
         yield from unreported_findings(parts["agent"], agent_schema.unreported)
         if agent_schema.block_name in blocks:
             yield from agent_schema.check(parts["agent"], blocks[agent_schema.block_name])
+        yield from question_findings(parts["questions"], agent_schema, blocks)
     yield from repository_findings(parts)
     if parts["trust"] is not None and parts["repository"] is not None:
         has_repository = parts["repository"].url is not None

@@ -54,6 +54,7 @@ def _agent_block(adapter: AgentAdapter) -> AgentSchema:
         unreported=unreported,
         takes_tools=adapter.takes_tools,
         read_only=adapter.read_only,
+        leaves_to_people=adapter.leaves_to_people,
         leads=lambda agent: bool(adapter.model_endpoints(agent.command)),
         commands=adapter.commands,
     )

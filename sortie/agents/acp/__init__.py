@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 
 from sortie.agents import AgentAdapter, AgentContext
 from sortie.agents.acp.endpoints import model_endpoints
-from sortie.agents.acp.settings import DEFAULT_COMMAND, AcpSettings, read_only, warn
+from sortie.agents.acp.settings import (
+    DEFAULT_COMMAND,
+    AcpSettings,
+    leaves_to_people,
+    read_only,
+    warn,
+)
 
 if TYPE_CHECKING:
     from sortie.agents.acp.agent import AcpAgent
@@ -48,6 +54,7 @@ ADAPTER = AgentAdapter(
     warn=warn,
     resumes=True,
     read_only=read_only,
+    leaves_to_people=leaves_to_people,
     keeps=keeps,
     model_endpoints=model_endpoints,
     commands={
