@@ -15,6 +15,7 @@ import pytest
 from sortie.model import ErrorKind, Finish, HoldReason, RunStatus, StopReason, Trigger, TurnOutcome
 from sortie.scheduler import Effect, Event, Note, Record
 from sortie.scheduler.events import (
+    AnswerSent,
     DayBegan,
     HostReached,
     HostTroubled,
@@ -67,6 +68,7 @@ UNREACHABLE: set[object] = {
     facts.HostPaused,
     facts.HostGivenUp,
     facts.HostBack,
+    AnswerSent,  # here people answer on tickets; in the scheduler's own days operators do
     StartsSuspended,  # no other daemon is there to take the workflow over
 }
 """What no day can reach."""

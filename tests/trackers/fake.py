@@ -71,6 +71,10 @@ class FakeTracker(Tracker):
 
     # What the world does
 
+    def comments_on(self, issue_id: str) -> tuple[Comment, ...]:
+        """Return what is said about an issue that is there."""
+        return self._issues[IssueId(issue_id)].comments
+
     def put(self, issue: Issue) -> Issue:
         """Add an issue, or put it in another's place."""
         self._issues[issue.id] = issue

@@ -13,7 +13,14 @@ from sortie.transports import Command
 from tests.sim.system.machine import Machine, Process, Program, Temper
 
 MoveIssue = Callable[[str, str], object]
-WORDS = ("blocked", "needs-human-review", "Needs-Human-Review ", "done", "what?")
+WORDS = (
+    "blocked",
+    "blocked: which one?",
+    "needs-human-review",
+    "Needs-Human-Review ",
+    "done",
+    "what?",
+)
 
 
 @dataclass(slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from unittest import mock
 import trio
 
 from sortie.model import Issue, IssueId
+from sortie.model.own_comments import ASKS
 from sortie.scheduler import events as ev
 from sortie.workflow import composing
 from sortie.workflow.prompts import Prompt, PromptContext
@@ -239,6 +241,15 @@ def _judge_evening(world: SimWorld) -> None:
         "budgets": dict(disk.sessions),
         "processes": [str(p) for p in world.machine.alive if p.cookie],
     }
+    truth = world.tracked.truth
+    asked = Counter(
+        comment.body
+        for name in truth.states()
+        for comment in truth.comments_on(name.casefold())
+        if comment.body.startswith(ASKS)
+    )
+    left["questions that were asked twice"] = [body for body, n in asked.items() if n > 1]
+    left["questions"] = list(disk.questions)
     for what, things in left.items():
         if things:
             world.trace.wrong(f"{what} are left in the evening: {things}")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from random import Random
 
 import trio
 
 from sortie.config.settings import Settings
-from sortie.model import Blocker, IssueId, TrackerErrorKind, TransportError
+from sortie.model import Blocker, Comment, IssueId, TrackerErrorKind, TransportError
 from sortie.orchestrator import Orchestrator
 from sortie.scheduler import Decision, policy_of
 from sortie.scheduler import decisions as do
@@ -90,6 +91,9 @@ class Schedule:
         labels, priority = draw.choice([(), ("Go",)]), draw.choice([None, 1, 2])
         blocker = Blocker(identifier=other.upper())
 
+        questions = world.drive.disk.questions
+        waiting = [str(i) for i, stored in questions.items() if stored.asked.is_open]
+
         def edit(**changes: object) -> None:
             if name not in world.lost:
                 world.tracked.truth.edit(name, **changes)
@@ -103,10 +107,19 @@ class Schedule:
             (f"a person labels {name} {labels}", lambda: edit(labels=labels, priority=priority)),
             (f"{name} is blocked by {other}", lambda: edit(blocked_by=(blocker,))),
             (f"{name} is not blocked", lambda: edit(blocked_by=())),
+            (f"a person says something about {name}", lambda: self._say(name)),
+            *((f"a person answers for {one}", partial(self._say, one)) for one in waiting * 4),
             (f"{name} is deleted", lambda: self._lose(name)),
             (f"{name} is restored", lambda: self._find(name)),
             (f"{name} is found", lambda: self._find(name)),
         ]
+
+    def _say(self, name: str) -> None:
+        if name in self._world.lost:
+            return
+        truth = self._world.tracked.truth
+        known = truth.comments_on(name)
+        truth.edit(name, comments=(*known, Comment(author="kim", body="this one")))
 
     def _lose(self, name: str) -> None:
         if name not in self._world.lost:

@@ -336,10 +336,12 @@ class WatchedScheduler(Scheduler):
                 newest = self._read.get(issue_id, held)
                 allowed = reason is HoldReason.OPERATOR and self._policy.is_terminal(newest)
             case ev.PolicyChanged():
-                allowed = reason not in (HoldReason.OPERATOR, HoldReason.AGENT_BLOCKED)
+                kept = (HoldReason.OPERATOR, HoldReason.AGENT_BLOCKED, HoldReason.QUESTION)
+                allowed = reason not in kept
             case ev.IssuesRefreshed(_, _, issues):
                 read = next((issue for issue in issues if issue.id == issue_id), None)
-                allowed = may_end(reason, held, read)
+                is_answered = reason is HoldReason.QUESTION and issue_id in event.answers
+                allowed = is_answered or may_end(reason, held, read)
                 self._judge_fresh(event, issue_id, "ends a hold")
             case _:
                 allowed = False

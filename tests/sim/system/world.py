@@ -280,6 +280,6 @@ def sim_settings(**sections: Mapping[str, Any]) -> Settings:
         "stall_timeout_ms": 100_000,
     }
     hooks: dict[str, Any] = {name: name for name in HOOKS} | {"timeout_ms": 10_000}
-    tree = {"tracker": tracker, "agent": agent, "hooks": hooks}
+    tree = {"tracker": tracker, "agent": agent, "hooks": hooks, "questions": {}}
     names = dict.fromkeys((*tree, *sections))
     return settings_of(**{k: {**tree.get(k, {}), **sections.get(k, {})} for k in names})
