@@ -201,7 +201,7 @@ def holding_script(
 
 def _leading(leader: Lease) -> list[bytes]:
     """Return what takes a root over."""
-    given = {"fence": f"./{fence_name(leader.workflow)}", "token": str(leader.token)}
+    given = {"fence": f"./{fence_name(leader.scope)}", "token": str(leader.token)}
     return [*assignments(given), *texts(*_ENDING, "leader", "take_over")]
 
 

@@ -36,7 +36,7 @@ async def main(*words: str) -> None:
     settings = SshSettings(
         config=config, known_hosts=known, identity_files=(key,), search_path=os.environ["PATH"]
     )
-    LEASE.set(Lease("flow", int(token), f"alpha:{token}", boot_time() + 3600))
+    LEASE.set(Lease("flow", int(token), f"alpha:{token}", boot_time() + 3600, scope="db/flow"))
     async with open_asyncio_thread() as thread:
         pool = ConnectionPool(host, settings, thread)
         bounds = Bounds(handshake=60.0, reattach=float(reattach))

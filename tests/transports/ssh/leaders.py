@@ -33,7 +33,9 @@ class Leader:
     ) -> None:
         self.pool = pool
         self.root = root
-        self.lease = Lease(workflow, token, f"alpha:{token}", boot_time() + 3600)
+        self.lease = Lease(
+            workflow, token, f"alpha:{token}", boot_time() + 3600, scope=f"db/{workflow}"
+        )
         self.bounds = bounds or Bounds(handshake=30.0)
         self.locks = RootLocks(pool, f"life {token} of {workflow}", new_nonce, self.bounds)
         self.transport = ShellTransport(
