@@ -89,6 +89,7 @@ class RemoteTransports:
                     restored=partial(self._link_restored, host),
                 ),
                 fence=partial(locks.fence, settings.remote_root),
+                spare=locks.spare,
             )
             unswept = self._unswept.setdefault(host, set())
             self._remote[key] = MonitoredTransport(remote, self._health(), unswept, locks.hold)

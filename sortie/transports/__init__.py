@@ -7,7 +7,15 @@ Rule 2: nothing above this package knows which kind of transport it has.
 from __future__ import annotations
 
 import socket
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Coroutine,
+    Mapping,
+    Sequence,
+)
 from contextlib import AbstractAsyncContextManager
 from enum import Enum, auto
 from typing import Any, Protocol, TypeVar, runtime_checkable
@@ -63,6 +71,8 @@ class Command(Struct, frozen=True, kw_only=True):
     empty one for themselves. ``listener`` is given a socket that listens
     at PROXY_PORT of a network that the program has for itself; without it, it has the host's, or
     that of its ``container``. There ``argv[0]`` and ``cwd`` are looked up in that.
+    ``on_record`` is awaited before the program starts, with the name by which another daemon can go
+    on with it, where its transport keeps programs (see KeepsPrograms).
     """
 
     argv: tuple[str, ...]
@@ -73,8 +83,9 @@ class Command(Struct, frozen=True, kw_only=True):
     wrappers: int = 0
     listener: Callable[[socket.socket], object] | None = None
     container: ContainerEntrance | HostEntrance | None = None
+    on_record: Callable[[str], Awaitable[object]] | None = None
 
-    __repr__ = repr_without("env", "stdin", "listener")
+    __repr__ = repr_without("env", "stdin", "listener", "on_record")
 
 
 class Script(Struct, frozen=True, kw_only=True):

@@ -43,6 +43,7 @@ from sortie.transports import (
     Script,
     Transport,
 )
+from sortie.transports.kept_programs import KeepsPrograms
 
 _SWEEP_GRACE = 5.0  # seconds between SIGTERM and SIGKILL
 T = TypeVar("T")
@@ -92,12 +93,32 @@ class MonitoredTransport:
         """See the port. A run whose link was lost is looked for before the host's next use."""
         return self._process(command)
 
+    @property
+    def keeps_programs(self) -> bool:
+        """See KeepsPrograms."""
+        return isinstance(self._transport, KeepsPrograms) and self._transport.keeps_programs
+
+    async def kept(self, names: Collection[str]) -> Collection[str]:
+        """See KeepsPrograms."""
+        assert isinstance(self._transport, KeepsPrograms)
+        return await self.ask(self._transport.kept(names))
+
+    def adopted(self, command: Command, name: str) -> AbstractAsyncContextManager[Process]:
+        """See KeepsPrograms."""
+        return self._process(command, name)
+
+    def _opened(self, command: Command, adopts: str | None) -> AbstractAsyncContextManager[Process]:
+        if adopts is None:
+            return self._transport.process(command)
+        assert isinstance(self._transport, KeepsPrograms)
+        return self._transport.adopted(command, adopts)
+
     @asynccontextmanager
-    async def _process(self, command: Command) -> AsyncIterator[Process]:
+    async def _process(self, command: Command, adopts: str | None = None) -> AsyncIterator[Process]:
         await self.sweep_first()
         started = False
         try:
-            async with self._transport.process(command) as process:
+            async with self._opened(command, adopts) as process:
                 started = True
                 self._succeeded()
                 yield process

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from typing import Any, TypeVar
 
 from sortie.model import TransportError
@@ -187,21 +187,28 @@ def _path(variable: str, path: str) -> bytes:
 
 
 def holding_script(
-    nonce: str, root: str, holder: str, lease: float, leader: Lease | None = None
+    nonce: str,
+    root: str,
+    holder: str,
+    lease: float,
+    leader: Lease | None = None,
+    spared: Collection[str] = (),
 ) -> bytes:
     """Return the question that holds a root for as long as its session lives.
 
-    With a lease, as ``leader``, the root is taken over from an older one of the same workflow.
+    With a lease, as ``leader``, the root is taken over from an older one of the same workflow; the
+    programs of the supervisors with the ``spared`` ids go on.
     """
     given = [assignment("holder", holder), assignment("lease", f"{lease:g}")]
-    given += [assignment("token", ""), _NO_LEADER] if leader is None else _leading(leader)
+    given += [assignment("token", ""), _NO_LEADER] if leader is None else _leading(leader, spared)
     body = [text("paths"), _path("root", root), *given, text("hold")]
     return standing_question(nonce, body)
 
 
-def _leading(leader: Lease) -> list[bytes]:
+def _leading(leader: Lease, spared: Collection[str]) -> list[bytes]:
     """Return what takes a root over."""
     given = {"fence": f"./{fence_name(leader.scope)}", "token": str(leader.token)}
+    given["spared"] = " ".join(spared)
     return [*assignments(given), *texts(*_ENDING, "leader", "take_over")]
 
 

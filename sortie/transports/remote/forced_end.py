@@ -22,7 +22,8 @@ async def end_tree(
     """End at once, over another channel, what is left of a program; return the pids that stay.
 
     ``remains`` tells of its namespace, where it has one. ``marked`` says whether its processes bear
-    the mark of the launch. Raises HostError where that is not certain.
+    the mark of the launch. Raises HostError where that is not certain, and LeaseLost where a newer
+    leader goes on with the program.
     """
     pid = root.identity.pid
     if remains is not None:
@@ -30,7 +31,11 @@ async def end_tree(
     else:
         body = finish_body(launch, pid, root.ticks, marked=marked)
     question = ShellQuestion(
-        attempt=f"end process {pid}", body=body, bound=FINISH_BOUND, urgent=True
+        attempt=f"end process {pid}",
+        body=body,
+        bound=FINISH_BOUND,
+        urgent=True,
+        fence=launch.ends_by,
     )
     try:
         with trio.fail_after(FINISH_BOUND):

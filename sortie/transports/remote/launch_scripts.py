@@ -84,6 +84,12 @@ class RemoteLaunch(Struct, frozen=True, kw_only=True):
         return self.command.env.get(COOKIE, "")
 
     @property
+    def ends_by(self) -> LeaderFence | None:
+        """What refuses its end by a leader from which another one has taken it over; None where
+        that is always its end."""
+        return None if self.command.on_record is None else self.fence
+
+    @property
     def stdin(self) -> bytes:
         """What the program is given on its stdin."""
         return self.command.stdin if isinstance(self.command.stdin, bytes) else b""

@@ -67,7 +67,7 @@ class SupervisedProcess(RemoteProgram):
         self._chunks_held: deque[tuple[int, bytes]] = deque()
         self._held = 0
         self._drains = False
-        self._ending = False
+        self._ending = self._is_let_go = False
         self._finished = trio.Event()  # nothing more comes
         self._news = trio.Event()
         self._carrying = trio.CancelScope(shield=True)
@@ -98,6 +98,10 @@ class SupervisedProcess(RemoteProgram):
                 self._supervision, self._write, self._await_news, self._reads_no_more, self._tell
             )
         trio.lowlevel.spawn_system_task(self._carry)
+
+    def let_go(self) -> None:
+        """Have the program live on when its block is left; see KeptProcess."""
+        self._is_let_go = True
 
     @property
     def stdin(self) -> SupervisedStdin | None:  # type: ignore[override]
@@ -275,7 +279,7 @@ class SupervisedProcess(RemoteProgram):
     async def leave(self) -> None:
         """End what may have been started; takes the grace time and some seconds at most."""
         try:
-            if not self._may_have_started or self._refused:
+            if not self._may_have_started or self._refused or self._is_let_go:
                 return
             bound = self._launch.command.grace + KILL_BOUND + 2 * FINISH_BOUND + _CONCLUSION
             with trio.move_on_after(bound, shield=True) as limit:
@@ -335,6 +339,7 @@ class SupervisedProcess(RemoteProgram):
             body=ending_body([self._supervision.id]),
             bound=FINISH_BOUND,
             urgent=True,
+            fence=self._launch.ends_by,
         )
         await self._shell.ask(question)
 

@@ -14,6 +14,7 @@ from sortie.transports.remote.launch_scripts import RemoteLaunch
 from sortie.transports.remote.protocol import Item, MessageParser, ScriptOutput, numbers_in
 from sortie.transports.remote.supervisor_scripts import (
     SupervisedLaunch,
+    adopting_script,
     attaching_script,
     opening_script,
     supervisor_script,
@@ -128,6 +129,12 @@ class Supervision:
         positions = (self._taken[1], self._taken[2])
         return attaching_script(self._supervised, nonce, self._number, positions)
 
+    def adopting(self, nonce: str) -> bytes:
+        """Return the script for a shell by which a program is gone on with that another daemon has
+        started: all of its output comes again. The nonce was never used."""
+        self._nonce = nonce
+        return adopting_script(self._supervised, nonce)
+
     def parser(self) -> ScriptOutput:
         """Return what reads the newest link."""
         return SupervisedOutput(self._nonce)
@@ -146,6 +153,8 @@ class Supervision:
             case "attached":
                 self.attached = True
                 return ARMED + self._acknowledgement() + self._repeat(rest)
+            case "number":
+                self._number = next(iter(numbers_in(rest)), self._number)
             case "fed":
                 self._note_fed(rest)
             case "exit":

@@ -30,6 +30,13 @@ from sortie.transports.remote.scripts import (
 KEPT = 8 << 20
 """Bytes of each stream that a host keeps for a link that is down; then the program waits."""
 
+_ADOPTING = 1001
+"""The number of an attachment for another daemon, which is larger than those of the one before."""
+
+_WHOLE = 4
+"""Times ``kept`` bytes from the beginning on stay on the host, acknowledged or not, where another
+daemon may go on with the program."""
+
 _FIND_SETSID = b'given=$found\nfind_program setsid "$PATH"\nsetsid=$found found=$given'
 _LIVING = ("stat_of", "lives", "child_of")
 
@@ -48,7 +55,12 @@ class SupervisedLaunch(Struct, frozen=True, kw_only=True):
     @property
     def id(self) -> str:
         """What the supervisor's directory on the host is called after."""
-        return hashlib.sha256(f"place {self.launch.nonce}".encode()).hexdigest()[:32]
+        return supervisor_id(self.launch.nonce)
+
+
+def supervisor_id(nonce: str) -> str:
+    """Return what the supervisor of a launch is known by on the host."""
+    return hashlib.sha256(f"place {nonce}".encode()).hexdigest()[:32]
 
 
 def opening_script(supervised: SupervisedLaunch, *, whole: bool = False) -> bytes:
@@ -77,18 +89,34 @@ def attaching_script(
     return _attachment(supervised, nonce, number, positions, text("resume"))
 
 
+def adopting_script(supervised: SupervisedLaunch, nonce: str) -> bytes:
+    """Return the script of an attachment that begins with the first byte of the output, for another
+    daemon than the one that has begun the supervisor; it says its number."""
+    lines = texts("adoptable", "adopt")
+    return _attachment(supervised, nonce, _ADOPTING, (0, 0), *lines, adopting=True)
+
+
+def adoptable_body(ids: Iterable[str]) -> list[bytes]:
+    """Return the question which of some supervisors have a program that another daemon can go on
+    with; yes says their ids."""
+    given = [assignment("ids", " ".join(ids)), assignment("id", "")]
+    return [*given, *texts("stat_of", "lives", "place", "adoptable", "find_adoptable")]
+
+
 def _attachment(
     supervised: SupervisedLaunch,
     nonce: str,
     number: int,
     positions: tuple[int, int],
     *lines: bytes,
+    adopting: bool = False,
 ) -> bytes:
     fence = supervised.launch.fence
     given = {
         **({} if fence is None else fence.given),
         "nonce": nonce,
         "id": supervised.id,
+        "adopting": "yes" if adopting else "",
         "K": str(number),
         "at1": str(positions[0]),
         "at2": str(positions[1]),
@@ -110,6 +138,7 @@ def supervisor_script(supervised: SupervisedLaunch, *, apart: bool = False) -> b
         "fed": "yes" if piped else "",
         "id": supervised.id,
         "most": str(supervised.kept),
+        "whole": str(_WHOLE * supervised.kept) if launch.command.on_record else "",
         "setsid": "",
     }
     lease = str(max(1, ceil(supervised.reattach)))  # a shell counts in whole numbers

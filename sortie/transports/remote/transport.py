@@ -29,7 +29,7 @@ from sortie.model import (
 from sortie.transports import Command, Process, Script
 from sortie.transports.container_entrance import ContainerEntrance
 from sortie.transports.remote.container_launch import namespaces_in
-from sortie.transports.remote.fence import FindFence, no_fence
+from sortie.transports.remote.fence import FindFence, LeaderFence, no_fence
 from sortie.transports.remote.filesystem import RemoteFiles
 from sortie.transports.remote.launch import Bounds, NoRoomForNamespace
 from sortie.transports.remote.launch_scripts import (
@@ -50,7 +50,7 @@ from sortie.transports.remote.shell_link import ShellLink
 from sortie.transports.remote.socket_forward import SocketForward
 from sortie.transports.remote.supervised_process import Links
 from sortie.transports.remote.supervised_programs import SupervisedPrograms
-from sortie.transports.remote.supervisor_scripts import KEPT
+from sortie.transports.remote.supervisor_scripts import KEPT, supervisor_id
 from sortie.transports.remote.unconfirmed_runs import UnconfirmedRuns
 
 Delivery = Literal["stdin", "inline"]
@@ -71,7 +71,8 @@ class ShellTransport:
     the host's operator should know of, though it works, and ``isolated`` what ends the processes of
     its runs. ``links`` is told of links that programs have outlived, which
     keep ``kept`` bytes of each stream there. ``variables`` are as for a launch. ``fence`` makes the
-    root ours before anything is changed there, where the workflow has a lease.
+    root ours before anything is changed there, where the workflow has a lease, and ``spare`` is
+    told which programs go on where that is taken over, by the ids of their supervisors.
     """
 
     def __init__(
@@ -89,11 +90,13 @@ class ShellTransport:
         kept: int = KEPT,
         variables: tuple[str, ...] = (),
         fence: FindFence = no_fence,
+        spare: Callable[[Collection[str]], object] = lambda _ids: None,
     ) -> None:
         self._host = host
         self._link = link
         self._variables = variables
         self._fence = fence
+        self._spare = spare
         self._inline = delivery == "inline"
         self._bounds = bounds or Bounds()
         self._new_nonce = new_nonce
@@ -132,6 +135,40 @@ class ShellTransport:
     def process(self, command: Command) -> AbstractAsyncContextManager[Process]:
         """Start a program; leaving the block ends its whole tree. See the port."""
         return self._process(command)
+
+    @property
+    def keeps_programs(self) -> bool:
+        """Whether programs outlive their links. See KeepsPrograms."""
+        return self._supervised.wanted and not self._inline
+
+    async def kept(self, names: Collection[str]) -> Collection[str]:
+        """Return which programs can be gone on with; see KeepsPrograms. A root that is taken over
+        meanwhile from an older leader is taken over with them."""
+        ids = {supervisor_id(name): name for name in names}
+        self._spare(ids)
+        try:
+            found = await self._supervised.adoptable(ids, await self._fence())
+        finally:
+            self._spare(())
+        return [ids[known] for known in found if known in ids]
+
+    def adopted(self, command: Command, name: str) -> AbstractAsyncContextManager[Process]:
+        """Go on with a program that another daemon has started; see KeepsPrograms."""
+        return self._adopted(command, name)
+
+    @asynccontextmanager
+    async def _adopted(self, command: Command, name: str) -> AsyncIterator[RemoteProgram]:
+        launch = self._launch(command, name, await self.namespaces(), await self._fence())
+        async with under_way(launch.marker), AsyncExitStack() as stack:
+            try:
+                process = await self._supervised.adopt(launch, stack)
+                await process.go_on(self._bounds)
+            except TransportError as exc:
+                await stack.aclose()  # what is under way is not swept
+                await self.sweep([RunId(launch.cookie)], grace=command.grace)
+                raise HostError(HostTrouble.DISRUPTED, str(exc)) from exc
+            async with self._left(launch.cookie, process):
+                yield process
 
     @asynccontextmanager
     async def _process(self, command: Command) -> AsyncIterator[RemoteProgram]:
@@ -194,26 +231,36 @@ class ShellTransport:
     async def _started(
         self, command: Command, namespaces: Namespaces | None
     ) -> AsyncIterator[RemoteProgram]:
-        fence = await self._fence()
-        launch = RemoteLaunch(
-            command=command,
-            nonce=self._new_nonce(),
-            lease=self._bounds.lease,
-            inline=self._inline,
-            namespaces=namespaces,
-            variables=self._variables,
-            fence=fence,
-        )
+        launch = self._launch(command, self._new_nonce(), namespaces, await self._fence())
+        if command.on_record is not None and self.keeps_programs:
+            await command.on_record(launch.nonce)
         async with under_way(launch.marker), AsyncExitStack() as stack:
             process = await self._prepared(launch, stack)
             async with self._left(launch.cookie, process):
                 await process.start(self._bounds)
                 yield process
 
+    def _launch(
+        self,
+        command: Command,
+        nonce: str,
+        namespaces: Namespaces | None,
+        fence: LeaderFence | None,
+    ) -> RemoteLaunch:
+        return RemoteLaunch(
+            command=command,
+            nonce=nonce,
+            lease=self._bounds.lease,
+            inline=self._inline,
+            namespaces=namespaces,
+            variables=self._variables,
+            fence=fence,
+        )
+
     async def _prepared(self, launch: RemoteLaunch, stack: AsyncExitStack) -> RemoteProgram:
         """Begin the script of a launch; it ends with the stack. Raises HostError."""
         attempt = f"start {launch.command.argv[0][:80]}"
-        if self._supervised.wanted and not self._inline:
+        if self.keeps_programs:
             return await self._supervised.begin(launch, attempt, stack)
         line, text = SHELL, launch_script(launch)
         if self._inline:
@@ -252,10 +299,10 @@ class ShellTransport:
         Raises HostError where the host cannot be reached, and TransportError where it has no
         /proc to look at.
         """
-        await self._fence()
+        fence = await self._fence()
         ended = await self._endings.sweep(run_ids, roots or {}, grace=grace)
         if run_ids and self._supervised.wanted:
-            await self._supervised.end(run_ids)
+            await self._supervised.end(run_ids, fence)
         self._unconfirmed.discard(run_ids)
         return ended
 

@@ -9,7 +9,7 @@ from an older leader of the same workflow, and all that this had started there i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import trio
 
@@ -29,7 +29,8 @@ from sortie.transports.ssh.connection_pool import ConnectionPool
 class RootLocks:
     """The roots that one daemon holds on one host.
 
-    ``holder`` is what others are told of it; no other daemon may ever have the same.
+    ``holder`` is what others are told of it; no other daemon may ever have the same. The programs
+    of supervisors with ``spared`` ids go on where a root is taken over now.
     """
 
     def __init__(
@@ -43,6 +44,7 @@ class RootLocks:
         self._held: dict[str, Channel] = {}  # by the real path
         self._real: dict[str, str] = {}
         self._taking = trio.Lock()
+        self.spared: Collection[str] = ()
 
     async def fence(self, root: str) -> LeaderFence | None:
         """Have a root for ourselves, as ``hold``, where the workflow has a lease; return what
@@ -52,6 +54,10 @@ class RootLocks:
             return None
         await self.hold(root)
         return LeaderFence(root=self._real[root], lease=lease)
+
+    def spare(self, ids: Collection[str]) -> None:
+        """Let the programs of these supervisors go on where a root is taken over from now on."""
+        self.spared = tuple(ids)
 
     async def hold(self, root: str) -> None:
         """Have a root for ourselves from now on.
@@ -89,7 +95,7 @@ class RootLocks:
         """Have the root held on a channel of its own."""
         nonce = self._new_nonce()
         holder = self._holder if lease is None else f"{self._holder}, token {lease.token}"
-        text = holding_script(nonce, root, holder, self._bounds.lease, lease)
+        text = holding_script(nonce, root, holder, self._bounds.lease, lease, self.spared)
         script = await self._shell.begin("hold a workspace root", nonce, text, at_rank=FIRST)
         kept = False
         try:

@@ -9,6 +9,7 @@ from functools import partial
 from sortie.config.settings import Isolation
 from sortie.resources.lease import LEASE, Lease, boot_time
 from sortie.transports.remote.launch import Bounds
+from sortie.transports.remote.supervisor_scripts import KEPT
 from sortie.transports.remote.transport import ShellTransport, new_nonce
 from sortie.transports.ssh.asyncio_thread import open_asyncio_thread
 from sortie.transports.ssh.connection_pool import ConnectionPool
@@ -30,6 +31,7 @@ class Leader:
         workflow: str = WORKFLOW,
         bounds: Bounds | None = None,
         isolation: Isolation = Isolation.NONE,
+        kept: int = KEPT,
     ) -> None:
         self.pool = pool
         self.root = root
@@ -44,6 +46,8 @@ class Leader:
             bounds=self.bounds,
             isolation=isolation,
             fence=partial(self.locks.fence, root),
+            spare=self.locks.spare,
+            kept=kept,
         )
 
     @contextmanager
@@ -70,11 +74,14 @@ async def leader_of(
     workflow: str = WORKFLOW,
     bounds: Bounds | None = None,
     isolation: Isolation = Isolation.NONE,
+    kept: int = KEPT,
 ) -> AsyncIterator[Leader]:
     """Have a daemon with connections of its own."""
     async with open_asyncio_thread() as thread:
         pool = ConnectionPool(sshd.host, sshd.settings, thread)
         try:
-            yield Leader(pool, root, token, workflow=workflow, bounds=bounds, isolation=isolation)
+            yield Leader(
+                pool, root, token, workflow=workflow, bounds=bounds, isolation=isolation, kept=kept
+            )
         finally:
             await pool.aclose()

@@ -8,6 +8,8 @@ attach() {
   export LC_ALL
   [ "$K" = 1 ] || mkdir -- "$place/at.$K" || refuse stale
   note_process "at.$K/link" $$
+  # A newer leader sees the note, or we see its token.
+  is_leader || refuse "$refused"
   for other in "$place"/at.*; do [ "${other##*.}" -le "$K" ] || refuse stale; done
   for other in "$place"/at.*; do
     [ "${other##*.}" != "$K" ] || continue
@@ -16,6 +18,8 @@ attach() {
   done
   IFS=' ' read -r watchdog watchdog_born <"$place/watchdog"
   watched || refuse unwatched
+  # What is acknowledged does not grow any more.
+  [ -z "$adopting" ] || { adoptable || refuse unadoptable; say_program; }
   taken=0 ended=
   while IFS=' ' read -r from to file; do
     [ "$to" = eof ] && ended=eof || taken=$to
@@ -46,10 +50,8 @@ attach() {
         tell lease "$K done"
         ;;
       ack)
-        publish acked1 "$x"
-        wake need1 room1
-        publish acked2 "$y"
-        wake need2 room2
+        acknowledge 1 "$x"
+        acknowledge 2 "$y"
         ;;
       in) take "$x" "$y" || break ;;
       eof)
@@ -74,6 +76,12 @@ end_noted() {
     kill -s KILL -- "-$pid" || kill -s KILL "$pid" $c
     sleep 0.01
   done
+}
+
+# acknowledge STREAM POSITION: a daemon that reads anew has less than the one before had.
+acknowledge() {
+  published "acked$1" && [ "$value" -ge "$2" ] || publish "acked$1" "$2"
+  wake "need$1" "room$1"
 }
 
 watched() { lives "$watchdog" "$watchdog_born"; }

@@ -25,9 +25,11 @@ spool() {
   tell lease '- kept'
 }
 
-# Removes what was acknowledged, some files at a time: each ends where the next one begins.
+# Removes what was acknowledged, some files at a time: each ends where the next one begins. Nothing is
+# removed of the first $whole bytes before there are more: another daemon may read them anew.
 heed_acks() {
   ! published "acked$n" || [ "$value" -le "$acked" ] || acked=$value
+  [ -z "$whole" ] || [ "$total" -gt "$whole" ] || return 0
   set -- $kept "$start"
   [ $# -gt 16 ] || [ $((total - acked)) -ge "$most" ] || return 0
   gone=
@@ -71,6 +73,8 @@ mkdir -m 700 -- "$place" "$place/at.1" || refuse unkept
 note_process supervisor $$ || refuse unkept
 echo "$id $cookie" >"$place/run" || refuse unkept
 printf '' >"$place/taken" || refuse unkept
+# As long as no more than this is acknowledged, there cannot be more than $whole bytes.
+[ -z "$whole" ] || echo $((whole - most - 65536)) >"$place/whole" || refuse unkept
 (cd -- "$place" && mkfifo lease kick begin in o1 o2 bell1 bell2 room1 room2) || refuse unkept
 mv -- "$place" "$made" || refuse unkept
 place=$made

@@ -11,7 +11,9 @@ if [ -n "$fed" ]; then
   note_process feeder $!
 fi
 say root "$P" "${boot:--}" "$stat"
+[ -z "$whole" ] || printf '%s\n' "$P ${boot:--} $stat" "$marker" "${namespace_init-} ${namespace_born-}" >"$place/program"
 echo "go ${namespace_init-}" >&8
+[ -z "$whole" ] || echo yes >"$place/started"
 say started "$marker"
 echo up >&9
 let_go

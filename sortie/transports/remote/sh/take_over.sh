@@ -27,8 +27,30 @@ oust() {
   sleep 0.02 || sleep 1
 }
 
-# Ends what older leaders have noted, and removes their notes.
+# Makes a launch ours that an older leader has noted: its program goes on, and has no link any more by
+# which that leader could hear or end it. One that has not begun is left to be ended.
+spare() {
+  kept=${TMPDIR:-/tmp}/sortie-run.$id
+  [ -e "$kept/started" ] && mv -- "$1" "$fence/launch.$token.${1##*.}" || return
+  for one in "$kept"/at.*/*; do
+    p=
+    { IFS=' ' read -r p b <"$one"; } || continue
+    while lives "$p" "$b"; do
+      child_of "$p"
+      kill -s KILL "-$p" || kill -s KILL "$p" $c
+      sleep 0.01 || sleep 1
+    done
+  done
+}
+
+# Ends what older leaders have noted, but for the programs that are gone on with, and removes their
+# notes.
 end_older() {
+  for note in "$fence"/launch.*.*; do
+    is_older "$note" || continue
+    read_note "$note"
+    case " $spared " in *" $id "*) spare "$note" ;; esac
+  done
   clock
   until=$((t + 1000))
   while :; do
