@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sortie.config.settings import AgentSettings
     from sortie.model.checks import Check
     from sortie.model.model_endpoints import ModelEndpoint
-    from sortie.transports import Transport
+    from sortie.transports import Command, Process, Transport
 
 Spent = Literal["tokens", "credits", "cost"]
 """What an agent uses up. A cost is estimated where the agent reports only tokens and a model."""
@@ -47,6 +47,16 @@ def no_trace() -> None:
     """Return None: nothing is traced."""
 
 
+class StartTurn(Protocol):
+    """Starts the program of a turn in a way that lets another daemon go on with it, or goes on with
+    one that another daemon has started."""
+
+    def __call__(self, command: Command, memo: str) -> AbstractAsyncContextManager[Process]:
+        """Start it as ``Transport.process`` does; ``memo`` is what the adapter needs to read the
+        turn's output anew."""
+        ...
+
+
 class SessionParams(Struct, frozen=True, kw_only=True):
     """What a session needs; ``env`` is the whole environment of the agent.
 
@@ -56,6 +66,9 @@ class SessionParams(Struct, frozen=True, kw_only=True):
     ``traceparent`` returns the turn under way as W3C Trace Context has it, for agents that make
     spans of their own; None where nothing is traced.
     ``permissions`` are asked of people by it; None where they cannot be asked.
+    An adapter that is ``adoptable`` starts the programs of turns by ``start_turn``, where there is
+    one. ``adopted`` is the memo of a turn that another daemon has begun: the first turn of the
+    session goes on with that, whatever its prompt.
     """
 
     run_id: RunId
@@ -68,8 +81,10 @@ class SessionParams(Struct, frozen=True, kw_only=True):
     mcp_server: McpServer | None = None
     traceparent: Callable[[], str | None] = no_trace
     permissions: AskedPermissions | None = None
+    start_turn: StartTurn | None = None
+    adopted: str | None = None
 
-    __repr__ = repr_without("env", "traceparent")
+    __repr__ = repr_without("env", "traceparent", "start_turn")
 
 
 class Session(Protocol):
@@ -159,7 +174,8 @@ class AgentAdapter(Struct, frozen=True, kw_only=True):
     placeholders of keys; empty where it cannot. ``provider`` is whose models the agent asks, by the
     names of OpenTelemetry, "" where that is not known. ``hindrance`` says why the agent could not
     work behind a wall of ``sandbox``, which is the look's transport; None where it can. It raises
-    SortieError.
+    SortieError. ``adoptable``: each turn is one program, which is given nothing after its start, so
+    that another daemon can go on with it.
     """
 
     kind: str
@@ -172,6 +188,7 @@ class AgentAdapter(Struct, frozen=True, kw_only=True):
     check: Callable[[AgentSettings, Any], Iterable[Finding]] = lambda _agent, _settings: ()
     simulators: frozenset[str] = frozenset()
     resumes: bool = False
+    adoptable: bool = False
     reports: frozenset[Spent] = frozenset({"tokens", "credits", "cost"})
     demo: Mapping[str, object] = field(default_factory=dict)
     commands: Mapping[str, str] = field(default_factory=dict)

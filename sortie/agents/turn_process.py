@@ -8,11 +8,12 @@ and its tree, and the exits that mean the same for every agent.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Collection
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Protocol
 
 import trio
 from msgspec import Struct
+from msgspec.structs import replace
 
 from sortie.agents import OnEvents, Session, SessionParams
 from sortie.agents.exits import Failure, exit_failure
@@ -41,12 +42,16 @@ class TurnReader(OutputReader, Protocol):
 
 
 class TurnCommand(Struct, frozen=True, kw_only=True):
-    """How a turn is run; ``stdin`` as in Command, ``splitter`` makes the lines of its stdout."""
+    """How a turn is run; ``stdin`` as in Command, ``splitter`` makes the lines of its stdout.
+
+    ``memo`` is what its adapter needs to read the turn anew, in another daemon.
+    """
 
     argv: tuple[str, ...]
     stdin: bytes | None = None
     reader: TurnReader
     splitter: Callable[[], RawLineSplitter] = LineSplitter
+    memo: str = ""
 
     __repr__ = repr_without("argv", "stdin")
 
@@ -57,12 +62,14 @@ async def turn_processes(
     params: SessionParams,
     command: Callable[[str], TurnCommand],
     secrets: Collection[str] = (),
+    adopt: Callable[[str], TurnCommand] | None = None,
 ) -> AsyncIterator[Session]:
     """Have a session in which each prompt is run by the process that ``command`` makes of it.
 
-    ``agent`` is how messages call it; no value in ``secrets`` leaves here.
+    ``agent`` is how messages call it; no value in ``secrets`` leaves here. ``adopt`` makes of a
+    memo the command of the turn that it was noted for; without it, no turn can be adopted.
     """
-    session = _TurnProcessSession(agent, params, command, secrets)
+    session = _TurnProcessSession(agent, params, command, secrets, adopt)
     try:
         yield session
     finally:
@@ -78,7 +85,9 @@ class _TurnProcessSession:
         params: SessionParams,
         command: Callable[[str], TurnCommand],
         secrets: Collection[str],
+        adopt: Callable[[str], TurnCommand] | None,
     ) -> None:
+        self._adopt, self._adopted = adopt, params.adopted
         self.id = params.resume_session_id or ""
         self._agent = agent
         self._params = params
@@ -94,8 +103,11 @@ class _TurnProcessSession:
         if self._closed:
             message = "the session was left before its turn began"
             return Failure(ErrorKind.TURN_CANCELLED, message).result()
-        command = self._command(prompt)
-        self._turn = _TurnProcess(self._agent, self._params, command, self._secrets)
+        memo, self._adopted = self._adopted, None
+        adopts = self._adopt is not None and memo is not None
+        command = self._adopt(memo) if self._adopt and memo is not None else self._command(prompt)
+        params = self._params if self._adopt else replace(self._params, start_turn=None)
+        self._turn = _TurnProcess(self._agent, params, command, self._secrets, adopts)
         try:
             return await self._turn.run(on_events)
         finally:
@@ -118,8 +130,14 @@ class _TurnProcess:
     """
 
     def __init__(
-        self, agent: str, params: SessionParams, command: TurnCommand, secrets: Collection[str]
+        self,
+        agent: str,
+        params: SessionParams,
+        command: TurnCommand,
+        secrets: Collection[str],
+        is_adopted: bool,
     ) -> None:
+        self._is_adopted = is_adopted
         self._agent = agent
         self._params = params
         self._command = command
@@ -141,8 +159,8 @@ class _TurnProcess:
         )
         try:
             with self._scope:
-                async with params.transport.process(command) as process:
-                    on_events([Launched(process=process.identity)])
+                async with self._started(command) as process:
+                    on_events([Launched(process=process.identity, adopted=self._is_adopted)])
                     await self._follow(process, on_events)
         finally:
             self._ended.set()
@@ -152,6 +170,11 @@ class _TurnProcess:
         if shortage := exit_shortage(self._agent, host, self._exit, errors):
             raise shortage
         return self._result()
+
+    def _started(self, command: Command) -> AbstractAsyncContextManager[Process]:
+        if self._params.start_turn is None:
+            return self._params.transport.process(command)
+        return self._params.start_turn(command, self._command.memo)
 
     async def stop(self) -> None:
         """End the turn unless its process has exited, and wait until ``run`` is done."""

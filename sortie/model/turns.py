@@ -19,9 +19,13 @@ NOTIFICATION_LIMIT = 500
 
 
 class Launched(Struct, frozen=True, kw_only=True):
-    """The turn's process runs; sent in each turn, also where the process is the session's."""
+    """The turn's process runs; sent in each turn, also where the process is the session's.
+
+    ``adopted``: another daemon has started it, and all that it wrote comes again.
+    """
 
     process: ProcessIdentity
+    adopted: bool = False
 
 
 class Notification(Struct, frozen=True, kw_only=True):

@@ -55,6 +55,7 @@ ADAPTER = AgentAdapter(
     check=check,
     checks=checks,
     resumes=True,
+    adoptable=True,
     read_only=read_only,
     keeps=keeps,
     reports=frozenset({"tokens", "cost"}),

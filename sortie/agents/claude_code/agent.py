@@ -7,6 +7,10 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from uuid import uuid4
 
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
 from sortie.agents import McpServer, OnEvents, Session, SessionParams
 from sortie.agents.claude_code.reader import ClaudeReader
 from sortie.agents.claude_code.settings import (
@@ -88,6 +92,13 @@ def _of_server(server: McpServer, option: str) -> Iterator[str]:
         yield json.dumps({"mcpServers": {server.name: told}})
 
 
+class _TurnMemo(Struct, frozen=True):
+    """What a reader of a turn's output needs to know."""
+
+    session_id: str
+    resume: bool
+
+
 class _Conversation:
     """The conversation of a session, and the turns in it.
 
@@ -113,6 +124,7 @@ class _Conversation:
         self._begun = self._kept and resume is not None
         self._id = resume if self._begun and resume is not None else str(uuid4())
         self._last: ClaudeReader | None = None
+        self._adopts = False
 
     @property
     def id(self) -> str:
@@ -131,24 +143,37 @@ class _Conversation:
         invocation = turn(
             self._settings, prompt, session_id=self._id, resume=self._begun, server=self._server
         )
-        reader = ClaudeReader(self._id, self._ledger, self._clock, self._begun)
-        self._last = reader
+        self._adopts = False
+        return replace(
+            self._read_by(_TurnMemo(session_id=self._id, resume=self._begun)),
+            argv=(*self._argv, *invocation.arguments),
+            stdin=invocation.stdin,
+        )
+
+    def adopt(self, memo: str) -> TurnCommand:
+        """Return what a turn was run by that another daemon has begun."""
+        self._adopts = True
+        return self._read_by(msgspec.json.decode(memo, type=_TurnMemo))
+
+    def _read_by(self, memo: _TurnMemo) -> TurnCommand:
+        self._last = ClaudeReader(memo.session_id, self._ledger, self._clock, memo.resume)
         if self._kept:
-            self._begun = True
+            self._id, self._begun = memo.session_id, True
         else:
             self._id = str(uuid4())
         return TurnCommand(
-            argv=(*self._argv, *invocation.arguments),
-            stdin=invocation.stdin,
-            reader=reader,
+            argv=self._argv,
+            reader=self._last,
             splitter=RawLineSplitter,
+            memo=msgspec.json.encode(memo).decode(),
         )
 
     def begin_anew(self) -> list[AgentEvent]:
         """Where the last turn could not begin because of its id, make the next one able to, and
-        return what is to be told of that; empty where the id was not to blame."""
+        return what is to be told of that; empty where the id was not to blame, and for a turn that
+        another daemon began, whose prompt is not known."""
         last = self._last
-        if last is None or not self._kept:
+        if last is None or not self._kept or self._adopts:
             return []
         self._last = None
         if last.conversation_lost:
@@ -207,11 +232,12 @@ class ClaudeCodeAgent:
         argv = await resolve_command(
             self._command, DEFAULT_COMMAND, params.transport, params.env.get("PATH")
         )
-        conversation = _Conversation(
-            argv, self._settings, self._clock, params.resume_session_id, params.mcp_server
-        )
+        resume = params.resume_session_id
+        if params.adopted is not None:
+            resume = msgspec.json.decode(params.adopted, type=_TurnMemo).session_id
+        conversation = _Conversation(argv, self._settings, self._clock, resume, params.mcp_server)
         secrets = [params.env.get(name, "").strip() for name in CLAUDE_SECRETS]
         async with turn_processes(
-            "claude-code", params, conversation.command, secrets
+            "claude-code", params, conversation.command, secrets, conversation.adopt
         ) as processes:
             yield _ClaudeSession(conversation, processes)

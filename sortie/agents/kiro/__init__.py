@@ -45,6 +45,7 @@ ADAPTER = AgentAdapter(
     default_command=DEFAULT_COMMAND,
     env_names=(KEY_NAME,),
     create=create,
+    adoptable=True,
     warn=warn,
     reports=frozenset({"credits"}),
     simulators=frozenset({"sortie-kiro-sim", "sortie.kiro.simulator"}),

@@ -93,6 +93,10 @@ class KiroReader:
         return Failure(ErrorKind.TURN_FAILED, "kiro exited without a credits trailer")
 
 
+_RESUMES = "resumes"
+"""The memo of a turn that resumes the directory's conversation."""
+
+
 class _KiroTurns:
     """The turns of a session. A turn resumes the directory's conversation only after an earlier
     turn of the same session has succeeded."""
@@ -109,7 +113,13 @@ class _KiroTurns:
         invocation = chat(self._options, prompt, resume=self._resume)
         self._last = KiroReader()
         argv = (*self._argv, *invocation.arguments)
-        return TurnCommand(argv=argv, stdin=invocation.stdin, reader=self._last)
+        memo = _RESUMES if self._resume else ""
+        return TurnCommand(argv=argv, stdin=invocation.stdin, reader=self._last, memo=memo)
+
+    def adopt(self, memo: str) -> TurnCommand:
+        """Return what a turn was run by that another daemon has begun."""
+        self._resume, self._last = memo == _RESUMES, KiroReader()
+        return TurnCommand(argv=self._argv, reader=self._last, memo=memo)
 
 
 class KiroAgent:
@@ -142,7 +152,7 @@ class KiroAgent:
         turns = _KiroTurns(argv, self._options)
         key = params.env.get(KEY_NAME, "").strip()
         async with (
-            turn_processes("kiro", params, turns.command, [key]) as session,
+            turn_processes("kiro", params, turns.command, [key], turns.adopt) as session,
             traced(session, params, self._readings, redactor([key])) as traced_session,
         ):
             yield traced_session

@@ -218,7 +218,10 @@ class _TracedSession:
             self._sight, self._trouble, lost = None, None, True
             raise
         finally:
-            if heard.launched and not lost:
+            if heard.adopted:
+                self._sight, self._trouble = None, None
+                heard([TurnUntraced(reason="another daemon began the turn")])
+            elif heard.launched and not lost:
                 await self._tell(heard)
 
     async def look(self) -> None:
@@ -271,13 +274,13 @@ class _Heard:
 
     def __init__(self, on_events: OnEvents) -> None:
         self._on_events = on_events
-        self.launched = False
+        self.launched = self.adopted = False
         self.credits = False
 
     def __call__(self, events: Sequence[AgentEvent]) -> None:
         for event in events:
             if isinstance(event, Launched):
-                self.launched = True
+                self.launched, self.adopted = True, event.adopted
             elif isinstance(event, Usage) and event.credits is not None:
                 self.credits = True
         self._on_events(events)
