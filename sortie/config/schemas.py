@@ -35,8 +35,8 @@ class AgentSchema(BlockSchema, frozen=True, kw_only=True):
     have used: of ``tokens``, ``credits`` and ``cost``. ``takes_tools`` is as the adapter's.
     ``read_only`` returns a block with which a session can only read, None where the agent cannot be
     kept to that. ``leads`` tells whether the agent of these settings can be led to its model
-    through a proxy, and ``leaves_to_people`` which key of the block leaves something to people, None
-    where nothing does.
+    through a proxy, and ``leaves_to_people`` which key of the block leaves something to people,
+    None where nothing does.
     """
 
     check: Callable[[AgentSettings, Any], Iterable[Finding]] = lambda _agent, _block: ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from sortie.web.middleware import discard
+from sortie.web.middleware import read_body
 from sortie.web.responses import error_response
 from sortie.web.webhooks.receiver import BELOW, WebhookReceiver
 
@@ -31,5 +31,5 @@ async def nothing_else(scope: Scope, receive: Receive, send: Send) -> None:
     if scope["type"] == "websocket":
         await send({"type": "websocket.close", "code": 1000})
     elif scope["type"] == "http":
-        await discard(receive)
+        await read_body(receive)
         await error_response(404, "there is nothing at this path")(scope, receive, send)
