@@ -37,6 +37,6 @@ class ToolClientLost(RunFact, frozen=True, kw_only=True):
 
 @fact("tools.lost", "warning")
 class ToolsLost(RunFact, frozen=True, kw_only=True):
-    """A run has no tools of Sortie's any more, and goes on without them."""
+    """A run has no tools of Sortie's, and goes on without them; the next turn may have them."""
 
     error: str

@@ -35,7 +35,8 @@ CLIENTS_LIMIT = 8
 """Clients of a run that are served at once."""
 
 FAILURES_LIMIT = 3
-"""Programs in a row that end before a client has come, after which there are no tools any more."""
+"""Programs in a row that end before a client has come, after which there are no tools until the
+next turn."""
 
 SEND_PATIENCE = 60.0
 """Seconds that a client is given to take an answer."""
@@ -105,6 +106,7 @@ class ToolChannel:
         self._clients = trio.CapacityLimiter(CLIENTS_LIMIT)
         self._serve: Serve = _no_sdk
         self._waiting: _Connection | None = None
+        self._renewed = trio.Event()
         self.server = McpServer(name="sortie", argv=(_SHELL, self._path(_CONNECT)))
 
     async def prepare(self) -> bool:
@@ -130,6 +132,8 @@ class ToolChannel:
         except TransportError as exc:
             self._tell_of_loss(str(exc))
             return
+        self._renewed.set()
+        self._renewed = trio.Event()
         if self._waiting is not None:
             self._waiting.give_up()
 
@@ -149,7 +153,9 @@ class ToolChannel:
             if failures >= FAILURES_LIMIT:
                 self._tell_of_loss(str(why))
                 await self.remove()  # so that no agent waits for a connection
-                return
+                failures = 0
+                await self._renewed.wait()
+                continue
             if failures or number > _BURST:
                 await trio.sleep(_PAUSE * 2**failures)
 

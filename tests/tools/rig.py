@@ -113,6 +113,13 @@ class ToolRig:
         async with tool_channel(place, self.calls, self.facts.append) as channel:
             yield channel
 
+    async def next_connection(self) -> Path:
+        """Wait until a program waits for the next client, and return the end that it reads."""
+        with trio.fail_after(LIMIT):
+            while not (ends := sorted(self.folder.glob("[0-9]*/in"))):
+                await trio.sleep(0.01)
+        return ends[0]
+
     async def until_lost(self) -> list[str]:
         """Wait until a client is told to be lost, and return why."""
         with trio.fail_after(LIMIT):

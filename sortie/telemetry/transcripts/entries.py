@@ -153,7 +153,7 @@ def _run(fact: facts.RunFact) -> str | None:
                 f": {error}" if error else ""
             )
         case facts.ToolsLost(error=error):
-            return f"the run has no tools of Sortie's any more: {error}"
+            return f"the run has no tools of Sortie's now: {error}"
         case facts.ToolClientLost(reason=reason):
             return f"a client of Sortie's tools was lost: {reason}"
         case facts.RunStopping(reason=reason):
