@@ -25,7 +25,9 @@ from sortie.scheduler import Decision
 from sortie.scheduler import records as rec
 
 _FAILED = frozenset({RunStatus.FAILED, RunStatus.TIMED_OUT, RunStatus.STALLED})
-_TOLD_OTHERWISE = frozenset({HoldReason.OPERATOR, HoldReason.REACTION_EXHAUSTED})
+_TOLD_OTHERWISE = frozenset(
+    {HoldReason.OPERATOR, HoldReason.REACTION_EXHAUSTED, HoldReason.QUESTION}
+)
 """Holds that a person has asked for, or that another notification tells of."""
 
 
@@ -122,6 +124,15 @@ class NotificationMaker:
                 event, url = about.PULL_REQUEST_OPENED, request.url
                 made = self._made(event, told, issue, key=key, request=url)
                 return replace(made, rule=rule, run_id=run_id)
+            case facts.QuestionAsked(issue=issue):
+                made = self._made(
+                    about.QUESTION,
+                    texts.question_asked(decision),
+                    issue,
+                    key=f"{about.QUESTION}:{decision.question_id}",
+                )
+                rule = known.rule_of(issue.id)
+                return replace(made, rule=rule, run_id=decision.run_id)
             case facts.ReactionEnded(result="exhausted", issue=issue):
                 event, told = about.REACTION_EXHAUSTED, texts.reaction_exhausted(decision)
                 return self._made(event, told, issue, request=decision.pull_request)

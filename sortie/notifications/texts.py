@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Mapping
+from datetime import UTC
 from urllib.parse import quote
 
-from sortie.facts import AgentLimited, BudgetRunsLow, BudgetSpent, ReactionEnded
+from sortie.facts import AgentLimited, BudgetRunsLow, BudgetSpent, QuestionAsked, ReactionEnded
 from sortie.model import ErrorKind, HoldReason, Issue, RunStatus, Spending
 from sortie.model.numbers import counted, span
 from sortie.model.spending import told_amounts
@@ -19,6 +20,9 @@ from sortie.model.texts import start_of
 
 TITLE_LENGTH, WORDS_LENGTH = 120, 500
 """Characters of an issue's title, and of what else comes from outside."""
+
+QUESTION_LENGTH = 2000
+"""Characters of a question."""
 
 _NO_MENTION = {"@": "@\u200b", "<": "\u2039", ">": "\u203a"}
 """Chats find people by ``@name`` and ``<!channel>``; a space without width makes both plain."""
@@ -125,6 +129,18 @@ def held(issue: Issue, reason: HoldReason, detail: str) -> tuple[str, str]:
     said = f"{name} is held: {why}{about}."
     again = f"sortie retry {name} lets it run again; sortie explain {name} says what else does."
     return f"{name}: held", "\n".join(filter(None, (said, advice, again)))
+
+
+def question_asked(fact: QuestionAsked) -> tuple[str, str]:
+    """Say what an agent wants to know, and how it is answered."""
+    name = name_of(fact.issue)
+    lines = [harmless(fact.text, QUESTION_LENGTH)]
+    lines += [f"{number}. {harmless(option)}" for number, option in enumerate(fact.options, 1)]
+    if fact.deadline is not None and fact.default is not None:
+        until = f"{fact.deadline.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+        lines.append(f"Without an answer before {until} it is: {harmless(fact.default)}")
+    lines.append(f"Answer with a comment on the issue, or: sortie answer {name} TEXT")
+    return f"{name}: a question", "\n".join(lines)
 
 
 def pull_request_opened(issue: Issue, title: str) -> tuple[str, str]:
