@@ -120,11 +120,7 @@ class DaemonView(Struct, frozen=True, kw_only=True):
             ),
             held=tuple(
                 issue_views.held_view(
-                    c,
-                    failure(c.issue),
-                    place(c.issue.id),
-                    rule(c.issue),
-                    issue_views.question_view(c, snapshot.questions.get(c.issue.id)),
+                    c, failure(c.issue), place(c.issue.id), rule(c.issue), snapshot.questions
                 )
                 for c in snapshot.held
             ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 from sortie.daemon.wall_time import wall_time
@@ -109,9 +110,9 @@ def held_view(
     failure: FailureView | None,
     workspace: WorkspaceView | None,
     rule: str | None,
-    question: QuestionView | None,
+    questions: Mapping[IssueId, AskedQuestion],
 ) -> HeldView:
-    """Return a held issue."""
+    """Return a held issue; ``questions`` are the newest of issues."""
     return HeldView(
         issue_id=claim.issue.id,
         issue_identifier=claim.issue.identifier,
@@ -122,7 +123,7 @@ def held_view(
         last_failure=failure,
         workspace=workspace,
         rule=rule,
-        question=question,
+        question=question_view(claim, questions.get(claim.issue.id)),
     )
 
 

@@ -28,10 +28,9 @@ from sortie.scheduler.dispatch import put_back
 from sortie.scheduler.explanation import unknown
 from sortie.scheduler.gate_view import view_of
 from sortie.scheduler.gates import FITNESS, ROOM, closed, spent_text
-from sortie.scheduler.holds import end_hold, ended_by_reload, hold, record_of
+from sortie.scheduler.holds import end_hold, ended_by_reload, hold, hold_again
 from sortie.scheduler.policy import Policy
 from sortie.scheduler.polls import poll_now
-from sortie.scheduler.questions import withdraw
 from sortie.scheduler.spending import stop_if_spent
 from sortie.scheduler.state import SchedulerState
 from sortie.scheduler.timing import STOPPED
@@ -127,7 +126,7 @@ def stop(state: SchedulerState, name: str, now: float) -> Reply:
             state.out.append(rec.ForgetRetry(issue_id=issue.id))
             hold(state, claim.issue, HoldReason.OPERATOR, STOPPED, now)
         case Held() as claim:
-            _hold_again(state, claim, now)
+            hold_again(state, claim, now)
         case Cleaning() as claim:
             what = "kept for the work in it" if claim.kept else "being removed"
             message = f"{issue.identifier} is {issue.state}, and its workspace is {what}"
@@ -157,22 +156,6 @@ def _promised(issue: Issue) -> rec.RecordHold:
     return rec.RecordHold(
         issue=issue, reason=HoldReason.OPERATOR, detail=STOPPED, baseline_final=False
     )
-
-
-def _hold_again(state: SchedulerState, claim: Held, now: float) -> None:
-    """Turn another hold into an operator's; its baseline stays as it is."""
-    if claim.reason is HoldReason.OPERATOR:
-        return
-    withdraw(state, claim, STOPPED)
-    told = Held(issue=claim.issue, reason=HoldReason.OPERATOR, detail=STOPPED, since=now)
-    held = replace(
-        told,
-        last_request=claim.last_request,
-        missing_since=claim.missing_since,
-        baseline_final=claim.baseline_final,
-    )
-    state.claims[claim.issue.id] = held
-    state.out.append(record_of(held))
 
 
 def retry(state: SchedulerState, name: str, now: float) -> Reply:

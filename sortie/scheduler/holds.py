@@ -19,7 +19,7 @@ from sortie.scheduler.questions import read_issues, withdraw
 from sortie.scheduler.records import ForgetHold, RecordHold
 from sortie.scheduler.stages import forgive_hops, goes_in_circles
 from sortie.scheduler.state import SchedulerState
-from sortie.scheduler.timing import CONFIGURATION_HOLDS
+from sortie.scheduler.timing import CONFIGURATION_HOLDS, STOPPED
 
 _FOUND = "the agent's program is found"
 
@@ -74,6 +74,22 @@ def set_baseline(state: SchedulerState, claim: Held, issue: Issue) -> None:
     """Take what was read as the baseline of a hold."""
     baseline_final = state.claims[issue.id] = replace(claim, issue=issue, baseline_final=True)
     state.out.append(replace(record_of(baseline_final), again=True))
+
+
+def hold_again(state: SchedulerState, claim: Held, now: float) -> None:
+    """Turn another hold into an operator's; its baseline stays as it is."""
+    if claim.reason is HoldReason.OPERATOR:
+        return
+    withdraw(state, claim, STOPPED)
+    told = Held(issue=claim.issue, reason=HoldReason.OPERATOR, detail=STOPPED, since=now)
+    held = replace(
+        told,
+        last_request=claim.last_request,
+        missing_since=claim.missing_since,
+        baseline_final=claim.baseline_final,
+    )
+    state.claims[claim.issue.id] = held
+    state.out.append(record_of(held))
 
 
 def hold_for_budget(state: SchedulerState, issue: Issue, now: float) -> None:
