@@ -22,13 +22,18 @@ class Granted(Enum):
 class AskedPermissions:
     """What people have allowed the agent of a session, and how they are asked for more.
 
-    ``ask`` takes a question; ``granted`` are the permissions for all of the issue, and ``once`` is
-    the one that may be used one time.
+    ``ask`` takes a question; ``granted`` are the permissions for all of the issue, ``once`` is the
+    one that may be used one time, and ``denied`` the one about which people are not asked again.
     """
 
     def __init__(
-        self, ask: Callable[[Question], object], granted: Sequence[str], once: str | None
+        self,
+        ask: Callable[[Question], object],
+        granted: Sequence[str],
+        once: str | None,
+        denied: str | None = None,
     ) -> None:
+        self.denied = denied
         self._ask = ask
         self._granted = frozenset(granted)
         self._once = once

@@ -14,6 +14,7 @@ from sortie.model.questions import (
     ALLOW_FOR_ISSUE,
     ALLOW_ONCE,
     ANSWER_LIMIT,
+    DENY,
     NAME_LIMIT,
     AnswerWay,
     Question,
@@ -72,6 +73,13 @@ class AskedQuestion(Struct, frozen=True, kw_only=True):
     def granted_once(self) -> str | None:
         """The permission that its answer gives for once, None where it gives none."""
         if self.answer is None or self.answer.text != ALLOW_ONCE:
+            return None
+        return self.question.permission
+
+    @property
+    def denied(self) -> str | None:
+        """The permission that its answer refuses, None where it refuses none."""
+        if self.answer is None or self.answer.text != DENY:
             return None
         return self.question.permission
 

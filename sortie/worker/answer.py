@@ -35,7 +35,7 @@ def told_answer(
     if not remembered and asked.said:
         parts.append(f"What you said last was:\n{_quoted(cut(asked.said, SAID_SHOWN))}")
     parts.append(f"Your question was:\n{_quoted(asked.question.text)}")
-    if asked.question.options:
+    if asked.question.options and asked.question.permission is None:
         parts.append("\n".join(("You offered these answers:", *_listed(asked.question.options))))
     parts.append(_answer(asked.answer, fence))
     if asked.question.permission is not None:

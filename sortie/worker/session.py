@@ -139,7 +139,8 @@ class SessionLifetime(Struct, frozen=True):
             return None
         answered = self.job.answered
         once = None if answered is None else answered.granted_once
-        return AskedPermissions(self._ask_people, self.job.granted, once)
+        denied = None if answered is None else answered.denied
+        return AskedPermissions(self._ask_people, self.job.granted, once, denied)
 
     def _ask_people(self, question: Question) -> None:
         """Ask for a permission, unless the agent has asked something else in this turn."""

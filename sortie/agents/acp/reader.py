@@ -143,7 +143,7 @@ class UpdateReader:
         if permissions is None:
             return None
         granted = permissions.use(call.permission)
-        if granted is None and not self.waits_for_people:
+        if granted is None and not self.waits_for_people and call.permission != permissions.denied:
             self.waits_for_people = True
             permissions.ask_for(call.permission, self._lines(call.whole_question))
         return granted

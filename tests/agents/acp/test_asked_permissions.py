@@ -39,9 +39,17 @@ class Asker:
     def __init__(self) -> None:
         self.questions: list[Question] = []
 
-    def process(self, *granted: str, once: str | None = None, asks: bool = True) -> UpdateReader:
+    def process(
+        self,
+        *granted: str,
+        once: str | None = None,
+        denied: str | None = None,
+        asks: bool = True,
+    ) -> UpdateReader:
         """Return the reader of a new process."""
-        permissions = AskedPermissions(self.questions.append, granted, once) if asks else None
+        permissions = None
+        if asks:
+            permissions = AskedPermissions(self.questions.append, granted, once, denied)
         reader = UpdateReader(
             ReaderContext(
                 agent="Copilot",
@@ -99,6 +107,17 @@ def test_what_is_allowed_for_the_issue_is_granted_again() -> None:
 
     assert [permit(reader, DEPLOY, f"c{n}") for n in range(3)] == ["allow_once"] * 3
     assert not reader.waits_for_people
+
+
+def test_people_are_not_asked_again_in_the_run_that_they_denied_it() -> None:
+    """It is refused, and the turn goes on; they are asked about anything else."""
+    asker = Asker()
+    reader = asker.process(denied=asker.name_of(DEPLOY))
+
+    assert permit(reader, DEPLOY) == "reject_once"
+    assert (reader.ends_turn, len(asker.questions)) == (False, 1)
+    permit(reader, {**DEPLOY, "kind": "edit"}, "c2")
+    assert (reader.ends_turn, len(asker.questions)) == (True, 2)
 
 
 def test_without_questions_it_is_denied() -> None:
