@@ -32,8 +32,9 @@ class LeaseDay:
     longest: float
 
 
-def live_through(seed: int) -> LeaseDay:
-    """Simulate a day. What was wrong is in its trace."""
+def live_through(seed: int, often: tuple[str, ...] = ()) -> LeaseDay:
+    """Simulate a day, on which some things happen often, by how their names begin. What was wrong
+    is in its trace."""
     place = RAM if os.path.isdir(RAM) else None
     with (
         tempfile.TemporaryDirectory(prefix="sortie-sim-", dir=place) as directory,
@@ -41,13 +42,13 @@ def live_through(seed: int) -> LeaseDay:
         leases_by_simulated_clocks(),
     ):
         trace = Trace(hidden=directory)
-        return run_seeded(seed, lambda: _day(seed, directory, trace))
+        return run_seeded(seed, lambda: _day(seed, often, directory, trace))
 
 
-async def _day(seed: int, directory: str, trace: Trace) -> LeaseDay:
+async def _day(seed: int, often: tuple[str, ...], directory: str, trace: Trace) -> LeaseDay:
     async with trio.open_nursery() as nursery:
         world = LeaseWorld(nursery, seed, directory, trace)
-        schedule = LeaseSchedule(seed, world)
+        schedule = LeaseSchedule(seed, world, often)
         world.begin()
         for _ in range(STEPS):
             await trio.sleep(schedule.draw.expovariate(1 / 15))

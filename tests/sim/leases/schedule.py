@@ -24,10 +24,12 @@ Happenings = list[tuple[str, Callable[[], object]]]
 
 
 class LeaseSchedule:
-    """Draws what happens next; each trouble ends by itself."""
+    """Draws what happens next; each trouble ends by itself. Of two things that happen one is
+    ``often`` one whose name begins so, where any does."""
 
-    def __init__(self, seed: int, world: LeaseWorld) -> None:
+    def __init__(self, seed: int, world: LeaseWorld, often: tuple[str, ...] = ()) -> None:
         self.draw = Random(f"{seed} lease schedule")
+        self._often = often
         self._world = world
         self._scopes: list[trio.CancelScope] = []
 
@@ -45,6 +47,9 @@ class LeaseSchedule:
         }
         (kind,) = draw.choices(list(kinds), list(kinds.values()))
         what, happening = draw.choice(kind(station))
+        if self._often and draw.random() < 0.5:
+            every = [each for kind in kinds for each in kind(station)]
+            what, happening = draw.choice([x for x in every if x[0].startswith(self._often)])
         self._world.trace.note("befalls", f"{station.name}: {what}")
         happening()
 
