@@ -144,6 +144,7 @@ def _past(last: RunView, why: SortieError, width: int) -> str:
         lines.append(f"workspace: {place_text(WorkspaceView(host=last.host, path=last.workspace))}")
     image = image_text(last.image, last.image_digest)
     lines += [f"image: {image}"] if image else []
+    lines += [f"taken over {last.taken_over}"] if last.taken_over else []
     if last.delivery is not None:
         lines += delivery_lines(last.delivery)
     elif git is not None:

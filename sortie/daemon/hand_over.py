@@ -1,4 +1,5 @@
-"""Hands a workflow over to another daemon, once none of its runs is under way."""
+"""Hands a workflow over to another daemon, once none of its runs is under way, or where that can go
+on with all that are."""
 
 from __future__ import annotations
 
@@ -37,6 +38,8 @@ async def hand_over_when_asked(
         while candidacy.handing_over is not None:
             with trio.move_on_after(_LOOK):
                 await candidacy.wish.wait()  # each event is set once
+            if candidacy.handing_over == "drained" and candidacy.has_others:
+                _let_go(orchestrator)
             if candidacy.handing_over is not None and not _running(orchestrator):
                 orchestrator.shut_down()
                 return
@@ -46,3 +49,10 @@ async def hand_over_when_asked(
 
 def _running(orchestrator: Orchestrator) -> int:
     return sum(1 for _ in orchestrator.snapshot().worked)
+
+
+def _let_go(orchestrator: Orchestrator) -> None:
+    """Leave the runs to the next leader, once it can go on with each of them: what is let go lives
+    for some minutes without a daemon."""
+    if orchestrator.can_be_let_go == _running(orchestrator):
+        orchestrator.let_go()

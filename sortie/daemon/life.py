@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from sortie.daemon.daemon_process import DaemonProcess
 from sortie.daemon.endpoint_file import EndpointFile, endpoint_of_this_process
+from sortie.daemon.going_on import goes_on
 from sortie.daemon.run_contexts import RunContexts, has_program
 from sortie.model import LOCAL, TransportError
 from sortie.orchestrator import Orchestrator, OrchestratorContext
@@ -47,6 +48,7 @@ async def recalled(
         has_program=lambda rule: has_program(contexts.for_host(LOCAL, rule)),
         notify=notify,
         traced=settings.traces is not None,
+        goes_on=lambda run, rule: goes_on(run, rule, contexts.by_rule, contexts.for_host),
     )
     return await recover(recovery, policy_of(settings))
 
@@ -88,7 +90,7 @@ def make_orchestrator(
         epoch=time.time() - trio.current_time(),
         grant=grant,
     )
-    return Orchestrator(scheduler, settings, context, on_crash, memory.comments)
+    return Orchestrator(scheduler, settings, context, on_crash, memory.comments, memory.taken_over)
 
 
 async def write_endpoint(

@@ -192,7 +192,7 @@ async def _lead(life: _Life, front: HttpFront | None = None) -> int:
 
     common = CommonPools(life.leaderships, None, process.sinks[0], alone=True)
     async with (
-        leading(candidacy, process.sinks[0], process.end_grace),
+        leading(candidacy, process.sinks[0], process.lose_lease),
         open_database(settings, end_former) as database,
         common.at_work(),
     ):

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from sortie import agents
 from sortie.agents.launch import resolve_command
 from sortie.config.settings import Settings
+from sortie.daemon.going_on import agent_command
 from sortie.daemon.locks import HeldElsewhere, Lock
 from sortie.daemon.repositories import Repositories
 from sortie.daemon.root_lock import RootLock
@@ -106,6 +107,9 @@ class RunContexts:
             local=local,
             workflow=str(workflow.path),
             resumes=adapter.resumes,
+            adoptable=adapter.adoptable,
+            agent_command=agent_command(settings, adapter.default_command),
+            daemon=f"{os.uname().nodename}:{os.getpid()}",
             handed_over=(*adapter.env_names, *settings.worker.ssh_pass_env),
             redact=lambda text: self._redact(text),
             remote=remote,

@@ -105,6 +105,12 @@ class Shutdown:
         if self.orchestrator is not None:
             self.orchestrator.cut()
 
+    def lose_lease(self) -> None:
+        """Leave to the next leader what it can go on with, and give no other run any more time."""
+        if self.orchestrator is not None:
+            self.orchestrator.let_go()
+        self.end_grace()
+
     async def _stop_at_once(self) -> None:
         self.exit_code, self.reason = EXIT_CUT_SHORT, "a second signal"
         self.end_grace()

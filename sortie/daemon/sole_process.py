@@ -65,10 +65,10 @@ class SoleProcess:
         """Whether the process is ending."""
         return self._shutdown is not None and self._shutdown.asked
 
-    def end_grace(self) -> None:
-        """Give nothing that runs any more time to end by itself, as the lease is lost."""
+    def lose_lease(self) -> None:
+        """Leave to the next leader what it can go on with, and give no other run any more time."""
         if self._shutdown is not None:
-            self._shutdown.end_grace()
+            self._shutdown.lose_lease()
 
     def share(self, common: CommonLimits, lease: Lease) -> None:
         """Share slots with the workflows of other daemons: the workflow has a lease."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sortie.facts import Fact
-from sortie.model import Spending
+from sortie.model import NOTHING, RunId, Spending
 from sortie.model.numbers import rounded
 from sortie.store import Totals
 from sortie.telemetry import facts
@@ -21,16 +21,19 @@ class RunTotals:
             credits=totals.credits, cost_usd=totals.cost_usd, estimated_usd=totals.estimated_usd
         )
         self._seconds = totals.seconds_running
+        self._counted: dict[RunId, Spending] = {}
 
     def __call__(self, fact: Fact) -> None:
         """Add what a fact tells."""
         match fact:
+            case facts.RunTakenOver(run_id=run_id, counted=counted):  # it was counted when it began
+                self._counted[run_id] = counted
             case facts.RunStarted():
                 self._runs += 1
             case facts.TurnBegan():
                 self._turns += 1
-            case facts.TurnCompleted(spent=spent):
-                self._spent += spent
+            case facts.TurnCompleted(run_id=run_id, spent=spent):
+                self._spent += spent - self._counted.pop(run_id, NOTHING)
             case facts.RunFinished(seconds=seconds):
                 self._seconds += seconds
             case _:

@@ -243,9 +243,11 @@ class PauseChanged(Fact, frozen=True, kw_only=True):
 
 @fact("state.restored", "info")
 class StateRestored(Fact, frozen=True, kw_only=True):
-    """What an earlier daemon recorded was taken over: so many issues wait or are held."""
+    """What an earlier daemon recorded was taken over: so many issues wait or are held, and so many
+    runs were interrupted, or go on."""
 
     interrupted: int
+    taken_over: int = 0
     waiting: int
     held: int
     paused: bool

@@ -53,6 +53,24 @@ class RunStarted(RunFact, frozen=True, kw_only=True):
         return {"title": self.issue.shown_title} | RunFact.shown(self)
 
 
+@fact("run.taken_over", "info", hidden=("seconds", "counted"))
+class RunTakenOver(RunStarted, frozen=True, kw_only=True):
+    """A run that another daemon began goes on here in its turn ``turn``, with its agent. It has
+    taken ``seconds`` until now, and ``counted`` is what of this turn's spending is on record."""
+
+    daemon: str
+    turn: int
+    seconds: float
+    counted: Spending = NOTHING
+
+
+@fact("run.handed_over", "info")
+class RunHandedOver(RunFact, frozen=True, kw_only=True):
+    """A run is no longer this daemon's: its agent goes on, and the next daemon goes on with it."""
+
+    issue: Issue
+
+
 @fact("run.phase", "debug")
 class RunPhaseChanged(RunFact, frozen=True, kw_only=True):
     """A run is busy with something else now."""

@@ -46,6 +46,16 @@ class Spending(Struct, frozen=True, kw_only=True):
         """Return what must be added to ``less``; nothing where it is not known."""
         return Spending(**{n: _rise(getattr(less, n), getattr(self, n)) for n in AMOUNTS})
 
+    def at_least(self, floor: Spending) -> Spending:
+        """Return the greater of each amount; what is not known is less than any."""
+        pairs = {name: (getattr(self, name), getattr(floor, name)) for name in AMOUNTS}
+        return Spending(
+            **{
+                name: one if other is None or (one is not None and one > other) else other
+                for name, (one, other) in pairs.items()
+            }
+        )
+
 
 AMOUNTS = Spending.__struct_fields__
 """The names of the amounts."""

@@ -51,14 +51,15 @@ def is_sampled(trace_id: int, share: float) -> bool:
 class RunTrace:
     """Where a run stands in its trace, for the programs that it starts.
 
-    ``share`` is that of the traces that are kept; of others only the ids are handed on.
+    ``share`` is that of the traces that are kept; of others only the ids are handed on. So many
+    ``turns`` were begun before, in another daemon.
     """
 
-    def __init__(self, run_id: RunId, share: float) -> None:
+    def __init__(self, run_id: RunId, share: float, turns: int = 0) -> None:
         self._run_id = run_id
         self._trace_id = trace_id_of(run_id)
         self._flags = "01" if is_sampled(self._trace_id, share) else "00"
-        self._turns = 0
+        self._turns = turns
 
     def begin_turn(self) -> None:
         """Count a turn, of whichever agent."""

@@ -33,6 +33,7 @@ from sortie.scheduler import (
 from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev
 from sortie.scheduler.grants import SlotUse
+from sortie.scheduler.memory import TakenOver
 from sortie.scheduler.records import RecordComment
 from sortie.scheduler.usage_limits import UsageLimit
 from sortie.store import RecordRefused
@@ -53,7 +54,8 @@ class Orchestrator:
 
     ``crashing`` is called as soon as ``run`` cannot end in good order any more, before it waits
     for the ends of runs. ``idle`` is set once there is nothing to do and nothing to wait for.
-    ``due_comments`` are those of an earlier daemon that may have been made or not.
+    ``due_comments`` are those of an earlier daemon that may have been made or not, ``taken_over``
+    its runs that go on.
     """
 
     def __init__(
@@ -63,8 +65,10 @@ class Orchestrator:
         context: OrchestratorContext,
         crashing: Callable[[], object] = lambda: None,
         due_comments: Sequence[RecordComment] = (),
+        taken_over: Sequence[TakenOver] = (),
     ) -> None:
         self._scheduler = scheduler
+        self._taken_over = taken_over
         self._due_comments = due_comments
         self._context = context
         # Unbounded on purpose: a producer must never wait, and no exit may be lost. An agent's
@@ -156,6 +160,15 @@ class Orchestrator:
         """Start no run any more and stop those under way politely."""
         self.tell(ev.ShutdownRequested())
 
+    @property
+    def can_be_let_go(self) -> int:
+        """How many runs are under way with which another daemon can go on."""
+        return self._performer.workers.can_be_let_go
+
+    def let_go(self) -> None:
+        """Leave runs to another daemon where that can go on with them."""
+        self._performer.workers.let_go()
+
     def cut(self) -> None:
         """End what runs do to clean up, hooks included."""
         self._performer.workers.cut()
@@ -170,6 +183,9 @@ class Orchestrator:
                 nurseries = Nurseries(effects=background, workers=workers)
                 for record in self._due_comments:
                     self._performer.comment(record, nurseries, again=True)
+                for taken in self._taken_over:
+                    start = self._scheduler.going_on(taken, trio.current_time())
+                    self._performer.perform(start, nurseries)
                 with _logged_at_once(self._crashing, self._context.publish):
                     await self._rounds(nurseries)
             background.cancel_scope.deadline = trio.current_time() + EFFECTS_GRACE

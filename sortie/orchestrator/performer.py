@@ -116,7 +116,7 @@ class Performer:
 
     def _start(self, start: do.StartWorker, nurseries: Nurseries) -> None:
         settings = self.settings.of_rule(start.rule)
-        if settings.tracker.comments.on_dispatch:
+        if settings.tracker.comments.on_dispatch and start.taken_over is None:
             remark = comments.Remark(
                 run_id=start.run_id,
                 lifecycle="dispatch",

@@ -24,6 +24,7 @@ from sortie.model import (
     TransportError,
 )
 from sortie.orchestrator.recall import recall
+from sortie.orchestrator.takeovers import record_of_takeover, runs_that_go_on, taken_over
 from sortie.resources.lease import LeaseLost
 from sortie.scheduler import Memory, Policy, Record
 from sortie.scheduler import records as rec
@@ -44,7 +45,8 @@ class Recovery(Struct, frozen=True, kw_only=True):
     """What recovery works with. ``transport_of`` gives a host's transport; ``grace`` is in
     seconds; ``wall`` is the time in Unix seconds. ``has_program`` tells whether the agent's program
     is found, as far as that is known. ``notify`` adds the records of notifications.
-    ``traced``: spans are made of runs."""
+    ``traced``: spans are made of runs. ``goes_on`` tells whether the settings of now let a turn of
+    a rule go on that an earlier daemon has begun."""
 
     store: Store
     transport_of: Callable[[str], Transport]
@@ -54,15 +56,21 @@ class Recovery(Struct, frozen=True, kw_only=True):
     has_program: Callable[[str], Awaitable[bool]]
     notify: Callable[[Sequence[Record]], tuple[Record, ...]] = tuple
     traced: bool = False
+    goes_on: Callable[[UnfinishedRun, str], bool] = lambda _run, _rule: False
 
 
 async def recover(recovery: Recovery, policy: Policy) -> Memory:
-    """End what an earlier daemon left running, and take over what it recorded.
+    """End what an earlier daemon left running, but for the runs that go on, and take over what it
+    recorded.
 
     Raises StoreError where that cannot be written, and TransportError where the processes of this
     machine cannot be looked at.
     """
     recovered = await recovery.store.recover()
+    going_on = await runs_that_go_on(recovery, recovered)
+    ended = tuple(run for run in recovered.unfinished if run.run_id not in going_on)
+    taken = [run for run in recovered.unfinished if run.run_id in going_on]
+    recovered = replace(recovered, unfinished=ended)
     left = await _sweep(recovery, recovered)
     wall = recovery.wall()
     memory, records = recall(
@@ -73,8 +81,11 @@ async def recover(recovery: Recovery, policy: Policy) -> Memory:
         left=left.known,
         adrift=left.adrift,
     )
-    memory, ended = await let_go(memory, policy, recovery.has_program)
-    records = recovery.notify((*records, *records_of(ended)))
+    memory, over = await let_go(memory, policy, recovery.has_program)
+    now = trio.current_time()
+    goes_on = tuple(taken_over(run, recovered, now=now, wall=wall) for run in taken)
+    memory = replace(memory, taken_over=goes_on)
+    records = recovery.notify((*records, *records_of(over), *map(record_of_takeover, goes_on)))
     if records:
         await recovery.store.commit(records, wall)
     for run in recovered.unfinished:
@@ -94,12 +105,13 @@ async def recover(recovery: Recovery, policy: Policy) -> Memory:
     recovery.publish(
         facts.StateRestored(
             interrupted=len(recovered.unfinished),
+            taken_over=len(goes_on),
             waiting=sum(1 for claim in memory.claims if not isinstance(claim, Held)),
             held=sum(1 for claim in memory.claims if isinstance(claim, Held)),
             paused=memory.paused,
         )
     )
-    for fact in facts_of(memory, ended, policy, records):
+    for fact in facts_of(memory, over, policy, records):
         recovery.publish(fact)
     for record in records:
         if isinstance(record, rec.RecordNotification):

@@ -1,11 +1,13 @@
 """The workers under way: they are started, stopped and cut here, and their facts published.
 
-Rule: each StartWorker is answered by exactly one WorkerExited.
+Rule: each StartWorker is answered by exactly one WorkerExited, or by one RunLetGo where another
+daemon goes on with the run.
 """
 
 from __future__ import annotations
 
 import trio
+from msgspec.structs import asdict
 
 from sortie.config.settings import Settings
 from sortie.model import NOTHING, ErrorKind, Failed, Issue, RunId, Spending
@@ -14,6 +16,7 @@ from sortie.orchestrator.context import OrchestratorContext
 from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev
 from sortie.scheduler import records as rec
+from sortie.scheduler.memory import TakenOver
 from sortie.scheduler.policy import account_of
 from sortie.telemetry import facts
 from sortie.transports.rank import ranked
@@ -56,20 +59,21 @@ class WorkerPool:
         nursery: trio.Nursery,
     ) -> None:
         """Start a worker; ``reports`` takes its exit."""
-        self._issues[start.run_id] = (start.issue, trio.current_time(), start.rule)
-        self._context.publish(
-            facts.RunStarted(
-                run_id=start.run_id,
-                issue=start.issue,
-                attempt=start.streak.failures,
-                host=start.host,
-                rule=start.rule,
-                agent=settings.agent.kind,
-                max_turns=settings.agent.max_turns,
-                reaction=start.reaction.words if start.reaction is not None else (),
-                traced=settings.traces is not None,
-            )
+        taken = start.taken_over
+        since = trio.current_time() - (0.0 if taken is None else taken.seconds)
+        self._issues[start.run_id] = (start.issue, since, start.rule)
+        started = facts.RunStarted(
+            run_id=start.run_id,
+            issue=start.issue,
+            attempt=start.streak.failures,
+            host=start.host,
+            rule=start.rule,
+            agent=settings.agent.kind,
+            max_turns=settings.agent.max_turns,
+            reaction=start.reaction.words if start.reaction is not None else (),
+            traced=settings.traces is not None,
         )
+        self._context.publish(started if taken is None else _taken_over(started, taken))
         # The scopes are made here, not in the task, so that a StopWorker which overtakes the
         # task's first step has something to cancel.
         self._scopes[start.run_id] = RunScopes()
@@ -78,6 +82,7 @@ class WorkerPool:
 
     async def _work(self, start: do.StartWorker, reports: RunReporter, settings: Settings) -> None:
         run_id, scopes, traces = start.run_id, self._scopes[start.run_id], settings.traces
+        begun = 0 if start.taken_over is None else start.taken_over.turn.number - 1
         job = Assignment(
             run_id=run_id,
             issue=start.issue,
@@ -87,7 +92,8 @@ class WorkerPool:
             delivery=start.delivery,
             reaction=start.reaction,
             previous=start.previous,
-            trace=None if traces is None else RunTrace(run_id, traces.sample),
+            trace=None if traces is None else RunTrace(run_id, traces.sample, begun),
+            taken_over=start.taken_over,
             answered=start.answered,
             granted=start.granted,
         )
@@ -95,6 +101,11 @@ class WorkerPool:
             job, self._context.run_context_for(start.host, start.rule), reports, scopes
         )
         del self._scopes[run_id]
+        if scopes.is_let_go:
+            issue = self._issues.pop(run_id)[0]
+            self._context.publish(facts.RunHandedOver(run_id=run_id, issue=issue))
+            reports.tell(ev.RunLetGo(run_id))
+            return
         if isinstance(report.end, Failed) and report.end.kind is ErrorKind.USAGE_LIMIT:
             reports.tell(self._limit_met(run_id, account_of(settings.agent), report.end))
         reports.tell(ev.WorkerExited(run_id, report))
@@ -112,6 +123,16 @@ class WorkerPool:
         )
         if (scopes := self._scopes.get(stop.run_id)) is not None:
             scopes.stop()
+
+    @property
+    def can_be_let_go(self) -> int:
+        """How many runs are under way with which another daemon can go on."""
+        return sum(scopes.can_be_let_go for scopes in self._scopes.values())
+
+    def let_go(self) -> None:
+        """Leave runs to another daemon where that can go on with them."""
+        for scopes in self._scopes.values():
+            scopes.let_go()
 
     def cut(self) -> None:
         """End what runs do to clean up, hooks included."""
@@ -149,3 +170,13 @@ class WorkerPool:
                 rule=rule,
             )
         )
+
+
+def _taken_over(started: facts.RunStarted, taken: TakenOver) -> facts.RunTakenOver:
+    return facts.RunTakenOver(
+        **asdict(started),
+        daemon=taken.turn.daemon,
+        turn=taken.turn.number,
+        seconds=taken.seconds,
+        counted=taken.spent - taken.turn.spent,
+    )

@@ -110,6 +110,7 @@ class RunSpending(Struct, frozen=True, kw_only=True):
     spent: Spending = NOTHING
     recorded: Spending = NOTHING
     recorded_at: float | None = None
+    floor: Spending = NOTHING
 
 
 class Ledger:
@@ -127,12 +128,17 @@ class Ledger:
     def tell(self, run_id: RunId, issue_id: IssueId, spent: Spending) -> None:
         """Take in what a run has used since it began."""
         run = self._runs.get(run_id, RunSpending())
-        more = spent - run.spent
+        more = spent.at_least(run.floor) - run.spent
         if (known := run.spent + more) == run.spent:
             return
         self._runs[run_id] = replace(run, spent=known)
         self.issues[issue_id] = self.of_issue(issue_id) + more
         self.today += more
+
+    def take_over(self, run_id: RunId, spent: Spending) -> None:
+        """Go on with a run of which so much is on record, and counts already: what it has used of
+        that in its turn is told anew."""
+        self._runs[run_id] = RunSpending(spent=spent, recorded=spent, floor=spent)
 
     def record(self, run_id: RunId, now: float) -> Iterator[RecordSpending]:
         """Yield the record of a run's spending, if there is news and RECORD_INTERVAL has passed."""

@@ -68,9 +68,10 @@ class Departure(Struct, frozen=True, kw_only=True):
 
 class Running(_Worked, frozen=True, kw_only=True):
     """A worker has the issue, and a turn has started; ``departure`` is None while the issue is
-    active."""
+    active. ``taken_over`` says from which daemon the run was taken over, and in which turn."""
 
     departure: Departure | None = None
+    taken_over: str = ""
 
 
 class Stopping(_Worked, frozen=True, kw_only=True):

@@ -17,7 +17,7 @@ from sortie.scheduler.checkpoint import Checkpoint, checkpoint_of, state_of
 from sortie.scheduler.claims import Cleaning, Departure, HandingOff, Held, Running, Waiting
 from sortie.scheduler.clean_ups import clean_again, cleaned, drop_reopened
 from sortie.scheduler.commands import OperatorEvent, obey_operator
-from sortie.scheduler.decisions import Decision
+from sortie.scheduler.decisions import Decision, StartWorker
 from sortie.scheduler.demand import is_busy, slot_use
 from sortie.scheduler.dispatch import dispatch
 from sortie.scheduler.exits import exited
@@ -28,7 +28,7 @@ from sortie.scheduler.grants import SlotGrant, SlotUse
 from sortie.scheduler.handoffs import handoff_answered
 from sortie.scheduler.identifiers import RunIds
 from sortie.scheduler.inheriting import Beginning, inherited_state
-from sortie.scheduler.memory import Memory
+from sortie.scheduler.memory import Memory, TakenOver
 from sortie.scheduler.policy import Policy
 from sortie.scheduler.polls import begin_poll, candidates_fetched, poll_failed, put_polls_off
 from sortie.scheduler.progress import (
@@ -44,6 +44,7 @@ from sortie.scheduler.reconcile import (
     reconcile,
     refreshed,
 )
+from sortie.scheduler.run_start import go_on_with
 from sortie.scheduler.snapshot import Backlog, Snapshot, backlog, snapshot_of
 from sortie.scheduler.spending import agent_used, begin_day, limit_met, limit_passed, pass_limits
 from sortie.scheduler.usage_limits import UsageLimit
@@ -86,6 +87,10 @@ class Scheduler:
     def checkpoint(self) -> Checkpoint:
         """Return a whole picture of the state, between two events."""
         return checkpoint_of(self._state)
+
+    def going_on(self, taken: TakenOver, now: float) -> StartWorker:
+        """Return what starts a run's worker that was taken over."""
+        return go_on_with(self._state, taken, now)
 
     @property
     def drained(self) -> bool:

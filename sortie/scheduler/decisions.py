@@ -28,6 +28,7 @@ from sortie.model import (
 from sortie.model.asked_questions import AskedQuestion
 from sortie.model.stages import PassedStage
 from sortie.model.watches import Errand, Reaction
+from sortie.scheduler.memory import TakenOver
 from sortie.scheduler.records import Record
 
 
@@ -52,7 +53,8 @@ class StartWorker(Struct, frozen=True, kw_only=True):
     run left half done there. ``reaction`` is what the run is to answer, if anything, and
     ``previous`` the stage that the issue has passed before this one. ``answered`` is the question
     of an earlier run whose answer it takes to the agent, and ``granted`` are the permissions that
-    people have given for all of the issue.
+    people have given for all of the issue. ``taken_over`` is the run as another
+    daemon has left it, which goes on.
     """
 
     run_id: RunId
@@ -67,6 +69,7 @@ class StartWorker(Struct, frozen=True, kw_only=True):
     previous: PassedStage | None = None
     answered: AskedQuestion | None = None
     granted: tuple[str, ...] = ()
+    taken_over: TakenOver | None = None
 
 
 class StopWorker(Struct, frozen=True):

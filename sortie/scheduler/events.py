@@ -33,6 +33,8 @@ from sortie.scheduler.pull_request_events import ErrandDone as ErrandDone
 from sortie.scheduler.pull_request_events import MergeOutcome as MergeOutcome
 from sortie.scheduler.pull_request_events import MergeTried as MergeTried
 from sortie.scheduler.pull_request_events import PullRequestsSeen as PullRequestsSeen
+from sortie.scheduler.turn_records import RunLetGo as RunLetGo
+from sortie.scheduler.turn_records import TurnUnderWayKnown as TurnUnderWayKnown
 from sortie.scheduler.webhook_events import DeliveriesSeen as DeliveriesSeen
 
 
@@ -266,6 +268,8 @@ Event = (
     | IssueMoved
     | WorkspaceMade
     | TurnStarted
+    | TurnUnderWayKnown
+    | RunLetGo
     | ProcessLaunched
     | AgentSessionKnown
     | ContainerMade

@@ -173,6 +173,7 @@ def _detail(state: SchedulerState, claim: Claim | None) -> str:
             return f"its run {claim.run_id} prepares on host {claim.host}; no turn has begun"
         case Running(departure=departure):
             where = f"its run {claim.run_id} is in turn {claim.turns} on host {claim.host}"
+            where += f", taken over {claim.taken_over}" if claim.taken_over else ""
             return where if departure is None else f"{where}; {departure.sentence}, so it ends soon"
         case Stopping():
             return f"its run {claim.run_id} is being stopped ({claim.reason})"

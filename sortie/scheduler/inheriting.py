@@ -50,6 +50,9 @@ def inherited_state(memory: Memory, policy: Policy, begins: Beginning) -> Schedu
     )
     for claim in memory.claims:
         state.claims[claim.issue.id] = claim
+    for taken in memory.taken_over:
+        state.claims[taken.claim.issue.id] = taken.claim
+        state.ledger.take_over(taken.claim.run_id, taken.spent)
     for issue, watch in memory.watches:
         if watch.former:
             state.former_watches[issue.id] = watch

@@ -17,10 +17,23 @@ from sortie.model import (
 )
 from sortie.model.asked_questions import AskedQuestion
 from sortie.model.stages import PassedStage
+from sortie.model.turns_under_way import TurnUnderWay
 from sortie.model.watches import Watch
 from sortie.scheduler import records as rec
 from sortie.scheduler.claims import HandingOff, Held, Running, Waiting
 from sortie.scheduler.usage_limits import UsageLimit
+
+
+class TakenOver(Struct, frozen=True, kw_only=True):
+    """A run of another daemon that goes on in its turn ``turn``, in its ``workspace``. ``seconds``
+    is how long the run has taken, and ``turn_seconds`` the turn; ``spent`` is on record of it."""
+
+    claim: Running
+    turn: TurnUnderWay
+    workspace: str
+    seconds: float
+    turn_seconds: float
+    spent: Spending = NOTHING
 
 
 class Memory(Struct, frozen=True, kw_only=True):
@@ -31,7 +44,8 @@ class Memory(Struct, frozen=True, kw_only=True):
     Runs under way are among the claims only where a command reads the state of another daemon.
     ``rules`` are those that were chosen for issues, by name, "" for the top level.
     ``crashed`` are the issues that were being handled when the daemon crashed. ``comments`` may
-    have been made or not; they are nothing to the scheduler.
+    have been made or not; they are nothing to the scheduler. ``taken_over`` are the runs that
+    go on.
     """
 
     claims: tuple[Waiting | HandingOff | Held | Running, ...] = ()
@@ -51,3 +65,4 @@ class Memory(Struct, frozen=True, kw_only=True):
     unsaved: Mapping[tuple[str, str], float] = field(default_factory=dict)
     crashed: frozenset[IssueId] = frozenset()
     comments: tuple[rec.RecordComment, ...] = ()
+    taken_over: tuple[TakenOver, ...] = ()

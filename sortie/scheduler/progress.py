@@ -22,6 +22,8 @@ WorkerReport = (
     ev.IssueMoved
     | ev.WorkspaceMade
     | ev.TurnStarted
+    | ev.TurnUnderWayKnown
+    | ev.RunLetGo
     | ev.ProcessLaunched
     | ev.AgentSessionKnown
     | ev.ContainerMade
@@ -48,6 +50,11 @@ def progressed(state: SchedulerState, event: WorkerReport, now: float) -> None:
             state.out.append(rec.RecordWorkspace(run_id=run_id, workspace=workspace))
         case ev.TurnStarted(_, turn):
             _turned(state, claim, turn, now)
+        case ev.TurnUnderWayKnown(run_id, known):
+            state.out.append(rec.RecordTurnUnderWay(run_id=run_id, turn=known))
+        case ev.RunLetGo(run_id):
+            state.out.extend(state.ledger.end(run_id))
+            state.release(claim.issue.id)
         case ev.ProcessLaunched(run_id, process):
             host_reached(state, claim.host, launched=state.policy_for(claim.issue).account)
             state.out.append(rec.RecordProcess(run_id=run_id, process=process))
@@ -134,6 +141,7 @@ def _turned(state: SchedulerState, claim: Worked, turn: int, now: float) -> None
         turns=turn,
         last_request=claim.last_request,
         missing_since=claim.missing_since,
+        taken_over=claim.taken_over if isinstance(claim, Running) else "",
     )
     state.dispatch_needed = True  # it needs no slot any more in the state that it was bound for
 

@@ -39,6 +39,8 @@ from sortie.scheduler.outcome_records import RecordNotification as RecordNotific
 from sortie.scheduler.outcome_records import RecordQuestion as RecordQuestion
 from sortie.scheduler.outcome_records import RecordWatch as RecordWatch
 from sortie.scheduler.outcome_records import SettleDelivery as SettleDelivery
+from sortie.scheduler.turn_records import RecordTakeOver as RecordTakeOver
+from sortie.scheduler.turn_records import RecordTurnUnderWay as RecordTurnUnderWay
 
 
 class RecordRun(Struct, frozen=True, kw_only=True):
@@ -265,6 +267,8 @@ Record = (
     | RecordUnsaved
     | ForgetWorkspace
     | RecordTurn
+    | RecordTurnUnderWay
+    | RecordTakeOver
     | ResetBudget
     | RecordSpending
     | RecordActivity

@@ -7,6 +7,7 @@ from sortie.model.watches import Reaction
 from sortie.scheduler import records as rec
 from sortie.scheduler.claims import Rechecking, Starting
 from sortie.scheduler.decisions import StartWorker
+from sortie.scheduler.memory import TakenOver
 from sortie.scheduler.questions import answer_for_run, granted
 from sortie.scheduler.stages import begin_stage, previous_stage
 from sortie.scheduler.state import SchedulerState
@@ -58,6 +59,22 @@ def start_run(
             answered=answer_for_run(state, issue),
             granted=granted(state, issue),
         )
+    )
+
+
+def go_on_with(state: SchedulerState, taken: TakenOver, now: float) -> StartWorker:
+    """Return what starts the worker of a run that was taken over, whose claim is there."""
+    claim = taken.claim
+    return StartWorker(
+        run_id=claim.run_id,
+        issue=claim.issue,
+        streak=claim.streak,
+        host=claim.host,
+        rule=claim.rule,
+        fetched_at=now,
+        reaction=_reaction(state, claim.issue),
+        previous=previous_stage(state, claim.issue),
+        taken_over=taken,
     )
 
 

@@ -36,6 +36,7 @@ from sortie.model import (
     WaitKind,
 )
 from sortie.model.stages import PassedStage
+from sortie.model.turns_under_way import TurnUnderWay
 from sortie.model.watches import Watch
 from sortie.store.stored_questions import StoredQuestion as StoredQuestion
 
@@ -61,7 +62,8 @@ class RecordRefused(StoreError):
 
 class UnfinishedRun(Struct, frozen=True, kw_only=True):
     """A run that was recorded as begun and never as over; it ``began``, and was ``heard_of`` last,
-    in Unix seconds."""
+    in Unix seconds. Another daemon can go on with its ``turn``, under way since ``turn_at``; None
+    where there is none."""
 
     run_id: RunId
     issue: Issue
@@ -72,6 +74,9 @@ class UnfinishedRun(Struct, frozen=True, kw_only=True):
     turns: int
     began: float
     heard_of: float
+    turn: TurnUnderWay | None = None
+    turn_at: float = 0.0
+    spent: Spending = NOTHING
 
 
 class StoredRetry(Struct, frozen=True, kw_only=True):
@@ -157,7 +162,8 @@ class HistoryRow(Struct, frozen=True, kw_only=True):
     as they were when the run began, the description cut to DESCRIPTION_LIMIT; ``state`` is the
     issue's, as it was last known, and ``handed_off_at`` is when it was moved after this run.
     ``rule`` is the rule that decided, "" for the top level. ``image`` is what the container of the
-    run was made of, and ``image_digest`` that image's; both are None without a container."""
+    run was made of, and ``image_digest`` that image's; both are None without a container.
+    ``taken_over`` says from which daemons the run was taken over, and in which turns."""
 
     run_id: RunId
     issue: str
@@ -185,6 +191,7 @@ class HistoryRow(Struct, frozen=True, kw_only=True):
     rule: str = ""
     image: str | None = None
     image_digest: str | None = None
+    taken_over: str | None = None
 
 
 class DayRow(Struct, frozen=True, kw_only=True):

@@ -51,6 +51,7 @@ def history_row(row: Row) -> HistoryRow:
         delivery=None if delivery is None else delivery_from_json(delivery),
         image=row.get("image"),
         image_digest=row.get("image_digest"),
+        taken_over=row.get("taken_over"),
     )
 
 

@@ -49,7 +49,15 @@ UPDATE runs SET workspace = :workspace, seen_at = max(seen_at, :at)
 WHERE run_id = :run_id AND finished_at IS NULL;
 
 -- name: set_run_turns
-UPDATE runs SET turns = :turns, seen_at = max(seen_at, :at)
+UPDATE runs SET turns = :turns, turn = NULL, seen_at = max(seen_at, :at)
+WHERE run_id = :run_id AND finished_at IS NULL;
+
+-- name: set_run_turn
+UPDATE runs SET turn = :turn, turn_at = :at, seen_at = max(seen_at, :at)
+WHERE run_id = :run_id AND finished_at IS NULL;
+
+-- name: note_take_over
+UPDATE runs SET taken_over = CASE WHEN taken_over IS NULL THEN :text ELSE taken_over || '; ' || :text END
 WHERE run_id = :run_id AND finished_at IS NULL;
 
 -- name: set_run_process
@@ -102,6 +110,7 @@ ON CONFLICT (run_id) DO UPDATE SET diff = excluded.diff;
 -- name: finish_run
 UPDATE runs SET
   issue = NULL,
+  turn = NULL,
   status = :status,
   error_kind = :error_kind,
   error = :error,
@@ -271,7 +280,8 @@ SELECT coalesce(max(seq), 0) AS seq FROM runs;
 
 -- name: unfinished_runs
 SELECT run_id, issue, failures, continuations, interruptions, host, pid, process_started_at,
-  workspace, turns, started_at, seen_at
+  workspace, turns, started_at, seen_at, turn, turn_at, input_tokens, output_tokens, cached_tokens,
+  cache_write_tokens, credits, cost_usd, estimated_usd, unpriced_tokens
 FROM runs INDEXED BY runs_under_way WHERE finished_at IS NULL ORDER BY seq;
 
 -- name: all_retries

@@ -28,6 +28,7 @@ from sortie.model import (
 from sortie.model.asked_questions import AskedQuestion
 from sortie.model.spending import AMOUNTS
 from sortie.model.stages import PassedStage
+from sortie.model.turns_under_way import TurnUnderWay
 from sortie.model.watches import Watch
 from sortie.scheduler.records import RecordComment
 from sortie.store import (
@@ -59,6 +60,16 @@ def delivery_to_json(delivery: Delivery) -> str:
 def delivery_from_json(text: str) -> Delivery:
     """Read a delivery back; fields of other versions are ignored. Raises ValueError."""
     return msgspec.convert(json.loads(text), Delivery)
+
+
+def turn_to_json(turn: TurnUnderWay) -> str:
+    """Return a turn under way as JSON in ASCII."""
+    return json.dumps(turn, default=_plain)
+
+
+def turn_from_json(text: str) -> TurnUnderWay:
+    """Read a turn under way back; fields of other versions are ignored. Raises ValueError."""
+    return msgspec.convert(json.loads(text), TurnUnderWay)
 
 
 def watch_to_json(watch: Watch) -> str:
@@ -142,6 +153,9 @@ def unfinished_run(row: Row) -> UnfinishedRun:
         turns=row["turns"],
         began=row["started_at"],
         heard_of=row["seen_at"],
+        turn=None if row.get("turn") is None else turn_from_json(row["turn"]),
+        turn_at=row.get("turn_at") or 0.0,
+        spent=spending(row),
     )
 
 

@@ -12,12 +12,19 @@ from sortie.scheduler import records as rec
 from sortie.store import RecordRefused
 from sortie.store.database import Database, Value
 from sortie.store.history_rows import activity_values, summary_values
-from sortie.store.rows import delivery_to_json, issue_to_json, streak_values
+from sortie.store.rows import (
+    delivery_to_json,
+    issue_to_json,
+    streak_values,
+    turn_to_json,
+)
 
 OfRun = (
     rec.RecordRun
     | rec.RecordWorkspace
     | rec.RecordTurn
+    | rec.RecordTurnUnderWay
+    | rec.RecordTakeOver
     | rec.RecordSpending
     | rec.RecordActivity
     | rec.RecordProcess
@@ -47,6 +54,12 @@ def write_of_run(database: Database, record: OfRun, at: float, inherited: int) -
         case rec.RecordTurn(run_id=run_id, issue_id=issue_id, turn=turn, sessions=sessions):
             _update_run(database, record, "set_run_turns", run_id, turns=turn, at=at)
             database.change("upsert_sessions", issue_id=issue_id, sessions=sessions)
+        case rec.RecordTurnUnderWay(run_id=run_id, turn=under_way):
+            told = None if under_way is None else turn_to_json(under_way)
+            _update_run(database, record, "set_run_turn", run_id, turn=told, at=at)
+        case rec.RecordTakeOver(run_id=run_id, daemon=daemon, turn=turn):
+            text = f"from {daemon} in turn {turn}"
+            _update_run(database, record, "note_take_over", run_id, text=text)
         case rec.RecordSpending(run_id=run_id, spent=spent):
             amounts = {name: getattr(spent, name) for name in (*AMOUNTS, "tokens")}
             _update_run(database, record, "set_run_spent", run_id, **amounts, at=at)
@@ -128,7 +141,8 @@ def _finish_run(database: Database, record: rec.RecordExit, at: float, inherited
         state=record.state,
         **summary_values(record.summary),
         at=at,
-        inherited=inherited,
+        # One that was taken over has ended now, as its worker says.
+        inherited=inherited if record.turns is None else 0,
     )
 
 

@@ -7,7 +7,7 @@ Rule 2: what is not known is None, never 0.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any
 
@@ -92,7 +92,10 @@ class LiveRuns:
             return
         elif isinstance(fact, facts.RunStarted):
             self._runs[fact.run_id] = _LiveRun(_begun(fact, self._clock()))
-        elif isinstance(fact, facts.RunFinished):
+            if isinstance(fact, facts.RunTakenOver):
+                began_at = self._clock() - timedelta(seconds=fact.seconds)
+                self._runs[fact.run_id].changes |= {"turn": fact.turn, "started_at": began_at}
+        elif isinstance(fact, facts.RunFinished | facts.RunHandedOver):
             self._runs.pop(fact.run_id, None)
         elif (run := self._runs.get(fact.run_id)) is not None:
             run.changes["last_event_at"] = self._clock()

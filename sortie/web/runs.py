@@ -32,7 +32,8 @@ class RunView:
     has no ``finished_at``, and one after which the issue was not handed off no ``handed_off_at``.
     ``delivery`` is what became of its work, where a repository is set. ``rule`` decided for it,
     None is the top level of the settings. ``image`` is what its container was made of, and
-    ``image_digest`` that image's; None without one.
+    ``image_digest`` that image's; None without one. ``taken_over`` says from which daemons the run
+    was taken over, and in which turns.
     """
 
     run_id: str
@@ -73,6 +74,7 @@ class RunView:
     rule: str | None = None
     image: str | None = None
     image_digest: str | None = None
+    taken_over: str | None = None
 
 
 def run_view(row: HistoryRow) -> RunView:
@@ -117,6 +119,7 @@ def run_view(row: HistoryRow) -> RunView:
         delivery=None if row.delivery is None else delivery_view(row.delivery),
         image=row.image,
         image_digest=row.image_digest,
+        taken_over=row.taken_over,
     )
 
 

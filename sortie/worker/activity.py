@@ -49,6 +49,14 @@ class RunActivity:
         self.answer: str | None = None
         """What the agent said last, in its last turn that said anything."""
 
+    def begin_with(self, known: Activity, answer: str | None) -> None:
+        """Go on from what another daemon has gathered."""
+        self.answer, self._model = answer, known.model
+        self._files = dict.fromkeys(known.files_modified or ())
+        self._characters = sum(map(len, self._files))
+        self._uses, self._omitted = dict(known.tool_uses or {}), known.files_omitted
+        self._known = known.files_modified is not None or known.tool_uses is not None
+
     @property
     def activity(self) -> Activity:
         """What is known so far."""

@@ -9,7 +9,7 @@ import trio
 
 from sortie.model import ErrorKind, GitError, TransportError
 from sortie.telemetry import facts
-from sortie.worker.context import Assignment, RunContext, RunReporter
+from sortie.worker.context import Assignment, RunContext, RunReporter, RunScopes
 from sortie.worker.environment import RunEnvironment
 from sortie.worker.outcome import delivery_needed
 from sortie.workspaces import Workspace
@@ -30,8 +30,12 @@ async def base_in_place(
     reporter: RunReporter,
     workspace: Workspace,
     repository: Repository | None,
+    scopes: RunScopes,
+    *,
+    stand_there: bool = False,
 ) -> AsyncIterator[None]:
-    """Have the files of the base stand in a workspace for as long as the block takes.
+    """Have the files of the base stand in a workspace for as long as the block takes, and of a run
+    that is let go for longer. ``stand_there``: another daemon has put them there.
 
     Raises Abandoned where they cannot be put there. Where those of the branch cannot be put back,
     they are by whatever takes the workspace's work over.
@@ -44,15 +48,17 @@ async def base_in_place(
         workspace.path,
         workspace.key,
     )
-    with delivery_needed(ErrorKind.WORKSPACE_ERROR):
-        paths = await put_base_in_place(repository, path, key, env)
+    paths: tuple[str, ...] = ()
+    if not stand_there:
+        with delivery_needed(ErrorKind.WORKSPACE_ERROR):
+            paths = await put_base_in_place(repository, path, key, env)
     if paths:
         shown = tuple(paths[:_SHOWN])
         reporter.publish(facts.AgentFilesRestored(run_id=job.run_id, count=len(paths), paths=shown))
     try:
         yield
     finally:
-        if paths:
+        if (paths or stand_there) and not scopes.is_let_go:
             with trio.CancelScope(shield=True), trio.move_on_after(_PUT_BACK_LIMIT):
                 try:
                     await put_back(repository, path, key, env)

@@ -23,10 +23,12 @@ from sortie.model.traces import RunTrace
 from sortie.model.watches import Reaction
 from sortie.scheduler import Event
 from sortie.scheduler.budgets import BudgetStanding
+from sortie.scheduler.memory import TakenOver
 from sortie.store import HistoryRow
 from sortie.telemetry import Publish, facts
 from sortie.trackers import Tracker
 from sortie.transports import Transport
+from sortie.transports.kept_programs import KeepsPrograms
 from sortie.transports.walls import SandboxedTransport
 from sortie.workflow.prompts import Prompt
 from sortie.workspaces import Secrets, Workspaces
@@ -40,7 +42,7 @@ class Assignment(Struct, frozen=True, kw_only=True):
     done. ``reaction`` is what the run is to answer, None where nothing has happened, and
     ``previous`` the stage that the issue has passed, None for the first. ``trace`` is where the run
     stands in its trace, None where there is none. ``answered`` and ``granted`` are as in
-    StartWorker."""
+    StartWorker. ``taken_over`` is the run as another daemon has left it, None for a new one."""
 
     run_id: RunId
     issue: Issue
@@ -53,6 +55,7 @@ class Assignment(Struct, frozen=True, kw_only=True):
     trace: RunTrace | None = None
     answered: AskedQuestion | None = None
     granted: tuple[str, ...] = ()
+    taken_over: TakenOver | None = None
 
 
 class RemoteRepository(Struct, frozen=True, kw_only=True):
@@ -91,7 +94,9 @@ class RunContext(Struct, frozen=True, kw_only=True):
     secrets that the daemon knows; whatever comes from a run is passed through it. ``remote`` is the
     repository that runs work in, ``reviewer`` judges the work, and ``wall`` is around the agents
     and the commands of verify; each is None where there is none. ``tools`` are those that the agent
-    has.
+    has. ``adoptable`` tells whether another daemon could go on with turns of the agent,
+    ``agent_command`` is what the settings say of its program, and ``daemon`` is this one, as
+    HOST:PID.
     """
 
     settings: Settings
@@ -111,6 +116,9 @@ class RunContext(Struct, frozen=True, kw_only=True):
     reviewer: ReviewerAgent | None = None
     wall: SandboxedTransport | None = None
     tools: tuple[ToolName, ...] = ()
+    adoptable: bool = False
+    agent_command: str = ""
+    daemon: str = ""
 
     __repr__ = repr_without("environ", "redact")
 
@@ -119,6 +127,15 @@ class RunContext(Struct, frozen=True, kw_only=True):
         """Where agents and commands of verify start: the run's host, within its wall if it has
         one."""
         return self.transport if self.wall is None else self.wall
+
+    @property
+    def turns_outlive_daemon(self) -> bool:
+        """Whether another daemon could go on with a turn: what a sandbox and tools need ends with
+        its daemon."""
+        if self.tools or self.wall is not None:
+            return False
+        keeps = isinstance(self.transport, KeepsPrograms) and self.transport.keeps_programs
+        return self.adoptable and keeps
 
 
 class RunReporter(Struct, frozen=True, kw_only=True):
@@ -145,10 +162,12 @@ class RunReporter(Struct, frozen=True, kw_only=True):
 class RunScopes:
     """How a worker is ended: ``stop`` is politely, ``cut`` also ends what it does to clean up.
 
-    ``work`` is the scope of the whole worker. Each scope is entered once.
+    ``work`` is the scope of the whole worker. Each scope is entered once. ``can_be_let_go``: the
+    agent works in a program with which another daemon can go on, and ``is_let_go``: that is to be.
     """
 
     def __init__(self) -> None:
+        self.can_be_let_go = self.is_let_go = False
         self.work = trio.CancelScope()
         self._cut: list[trio.CancelScope] = []
         self._is_cut = False
@@ -170,6 +189,12 @@ class RunScopes:
     def stop(self) -> None:
         """End the worker; what it does to clean up is done."""
         self.work.cancel()
+
+    def let_go(self) -> None:
+        """End the worker and leave the run to another daemon, where that can go on with it."""
+        if self.can_be_let_go:
+            self.is_let_go = True
+            self.cut()
 
     def cut(self) -> None:
         """End the worker without its hooks; its processes are ended all the same."""

@@ -23,6 +23,7 @@ from sortie.model import (
 )
 from sortie.model.deliveries import DIFF_LIMIT
 from sortie.model.reviews import ReviewVerdict, SelfReview
+from sortie.model.turns_under_way import DeliveryUnderWay
 from sortie.scheduler import events as ev
 from sortie.worker.context import Assignment, RemoteRepository, RunContext, RunReporter
 from sortie.worker.environment import RunEnvironment
@@ -124,6 +125,32 @@ class RunDelivery:
             self.review_rounds = 0 if known.review is None else known.review.rounds
         else:
             self._work = WorkRecord(self._job.run_id, self._reporter, fresh, None)
+
+    @property
+    def under_way(self) -> DeliveryUnderWay | None:
+        """What another daemon needs to go on with it, None before the branch is checked out."""
+        if self._work is None or self.checkout is None:
+            return None
+        return DeliveryUnderWay(
+            delivery=self._work.delivery,
+            recorded=self._work.is_recorded,
+            behind=self.checkout.behind,
+            unmerged=self.checkout.unmerged,
+            rounds=self.rounds,
+            review_rounds=self.review_rounds,
+            sent_back_with=self._sent_back_with,
+        )
+
+    def go_on(self, known: DeliveryUnderWay) -> None:
+        """Go on where another daemon has stopped, in the branch that it has checked out."""
+        begun = known.delivery
+        self.checkout = Checkout(
+            branch=begun.branch, base=begun.base, behind=known.behind, unmerged=known.unmerged
+        )
+        recorded = begun if known.recorded else None
+        self._work = WorkRecord(self._job.run_id, self._reporter, begun, recorded)
+        self.rounds, self.review_rounds = known.rounds, known.review_rounds
+        self._sent_back_with = known.sent_back_with
 
     @property
     def half_done(self) -> Finished | None:

@@ -11,6 +11,7 @@ from sortie.model import LOCAL, cut
 from sortie.model.traces import hook_part
 from sortie.telemetry import Publish, facts
 from sortie.worker.context import Assignment, RunContext
+from sortie.worker.outcome import delivery_needed
 from sortie.workspaces import (
     GitWork,
     HookOutcome,
@@ -26,6 +27,7 @@ from sortie.workspaces import (
     unsaved_work,
     work_since,
 )
+from sortie.workspaces.git_values import agent_variables
 
 SHOWN = 600
 """Characters of a hook's last line that stand in the error of its run."""
@@ -150,6 +152,19 @@ class RunEnvironment:
             status=result.status,
             output=result.output,
         )
+
+
+async def agent_environment(environment: RunEnvironment, context: RunContext) -> dict[str, str]:
+    """Return the agent's environment, with what git needs to push only where it may."""
+    env, remote = environment.for_agent(), context.remote
+    if remote is None:
+        return env
+    if not context.settings.repository.agent_pushes:
+        if remote.url.scheme == "ssh":
+            env.pop("SSH_AUTH_SOCK", None)
+        return env
+    with delivery_needed():
+        return env | agent_variables(remote.url, await remote.access(), env)
 
 
 def _cut_short(seconds: float) -> HookResult:

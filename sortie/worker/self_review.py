@@ -90,7 +90,9 @@ class SelfReviewer:
             limit = self._settings.max_diff_bytes
             diff = await repository.diff(head, env, limit + 1)
             prompt = await self._prompt(clone, delivery, issue, *cut_diff(diff, limit))
-            base = base_in_place(tools.job, tools.context, tools.reporter, clone, repository)
+            base = base_in_place(
+                tools.job, tools.context, tools.reporter, clone, repository, tools.scopes
+            )
             wall = within_wall_of_clone(tools.job.run_id, tools.context, path)
             async with base, wall:
                 told = await self._told(clone, prompt)
@@ -204,3 +206,11 @@ def _review_of(
         line = " ".join(NOT_ON_A_LINE.sub(" ", told).split())
         return replace(review, reason=cut(line, REASON_SHOWN))
     return replace(review, verdict=told.verdict, findings=told.findings, omitted=told.omitted)
+
+
+def reviewer_of(tools: ReviewTools, remote: RemoteRepository) -> SelfReviewer | None:
+    """Return what judges the work of a run, None where the settings want no review."""
+    judge, wanted = tools.context.reviewer, tools.context.settings.self_review
+    if judge is None or wanted is None:
+        return None
+    return SelfReviewer(tools, remote, judge, wanted)

@@ -21,6 +21,7 @@ from sortie.worker.agent_word import WordRefused
 from sortie.worker.context import Assignment, RunContext, RunReporter, RunScopes
 from sortie.worker.outcome import Abandoned, port_error_kind, reset_time, sole_error
 from sortie.worker.turn_events import checked_session_id
+from sortie.worker.turn_programs import TurnPrograms
 from sortie.workspaces import Workspace
 
 SESSION_START_SLACK = 300.0
@@ -74,6 +75,7 @@ class SessionLifetime(Struct, frozen=True):
     reporter: RunReporter
     scopes: RunScopes
     ask: Callable[[Question], None] | None = None
+    programs: TurnPrograms | None = None
 
     async def run(
         self,
@@ -120,6 +122,8 @@ class SessionLifetime(Struct, frozen=True):
 
     def _params(self, workspace: Workspace, env: Mapping[str, str]) -> SessionParams:
         settings, trace = self.context.settings.agent, self.job.trace
+        taken, outlives = self.job.taken_over, self.context.turns_outlive_daemon
+        outlives &= self.programs is not None
         return SessionParams(
             run_id=self.job.run_id,
             workspace=workspace.path,
@@ -130,6 +134,8 @@ class SessionLifetime(Struct, frozen=True):
             resume_session_id=self.resumable(workspace),
             traceparent=no_trace if trace is None else trace.turn,
             permissions=self._permissions(),
+            start_turn=self.programs if outlives else None,
+            adopted=taken.turn.memo if outlives and taken is not None else None,
         )
 
     def _permissions(self) -> AskedPermissions | None:

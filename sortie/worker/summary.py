@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from sortie.model import RunSummary, WorkspaceError
+from msgspec.structs import replace
+
+from sortie.model import Delivery, RunSummary, WorkspaceError
 from sortie.worker.activity import RunActivity
 from sortie.worker.context import RunContext, RunScopes
 from sortie.worker.environment import RunEnvironment
@@ -29,9 +31,11 @@ async def work_done(
     return GitWork()  # a cut is in a hurry
 
 
-def summary_of(activity: RunActivity | None, git: GitWork) -> RunSummary:
+def summary_of(
+    activity: RunActivity | None, git: GitWork, delivery: Delivery | None = None
+) -> RunSummary:
     """Return what a run has left, as far as it is known."""
-    return RunSummary(
+    summary = RunSummary(
         answer=None if activity is None else activity.answer,
         branch=git.branch,
         head_commit=git.head,
@@ -41,3 +45,9 @@ def summary_of(activity: RunActivity | None, git: GitWork) -> RunSummary:
         subjects=git.subjects,
         git_error=git.error,
     )
+    if delivery is None:
+        return summary
+    summary = replace(summary, answer=summary.answer or delivery.answer)
+    if delivery.pull_request is None:
+        return summary
+    return replace(summary, pull_request=delivery.pull_request.url, opened=delivery.opened)

@@ -60,15 +60,16 @@ async def take_turn(turn: TurnRequest, session: Session) -> TurnEnd:
     settings, began = turn.context.settings.agent, trio.current_time()
     if turn.job.trace is not None:
         turn.job.trace.begin_turn()
-    turn.reporter.publish(
-        facts.TurnBegan(
-            run_id=turn.job.run_id,
-            turn=turn.number,
-            max_turns=settings.max_turns,
-            agent=settings.kind,
-            prompt=_content(turn, turn.prompt),
+    if turn.taken_over is None:
+        turn.reporter.publish(
+            facts.TurnBegan(
+                run_id=turn.job.run_id,
+                turn=turn.number,
+                max_turns=settings.max_turns,
+                agent=settings.kind,
+                prompt=_content(turn, turn.prompt),
+            )
         )
-    )
     before = turn.activity.answer
     end, heard = None, TurnEvents(turn)
     try:
@@ -77,8 +78,10 @@ async def take_turn(turn: TurnRequest, session: Session) -> TurnEnd:
         heard.end()
         last = end or TurnEnd(_cut_off())
         answer = None if turn.activity.answer is before else turn.activity.answer
-        completed = _completed(turn, last, heard, trio.current_time() - began)
-        turn.reporter.publish(replace(completed, answer=_content(turn, answer)))
+        seconds = trio.current_time() - began + (turn.taken_over or 0.0)
+        completed = _completed(turn, last, heard, seconds)
+        if not turn.is_let_go():
+            turn.reporter.publish(replace(completed, answer=_content(turn, answer)))
     return end
 
 

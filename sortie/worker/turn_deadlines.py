@@ -2,11 +2,29 @@
 
 from __future__ import annotations
 
+import math
+
 import trio
+
+from sortie.config.settings import AgentSettings
 
 MOVE_INTERVAL = 0.1
 """Seconds after which output moves the deadline of the cancel scope again. An agent may write
 thousands of lines a second, and is ended this much too early at most."""
+
+
+HEARING = 30.0
+"""Seconds that a turn has at least which another daemon has begun: what its agent has said
+meanwhile is heard, however late it is."""
+
+
+def turn_deadlines(settings: AgentSettings, taken_over: float | None) -> TurnDeadlines:
+    """Return the deadlines of a turn, which another daemon has begun so many seconds ago if
+    ``taken_over`` is not None."""
+    limit, silence = settings.turn_timeout, settings.stall_timeout
+    if taken_over is not None:
+        limit = max(limit - taken_over, min(limit, HEARING))
+    return TurnDeadlines(limit, silence if silence > 0 else math.inf)
 
 
 class TurnDeadlines:

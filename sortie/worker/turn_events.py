@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import trio
@@ -31,7 +31,7 @@ from sortie.scheduler import events as ev
 from sortie.telemetry import facts
 from sortie.worker.activity import RunActivity
 from sortie.worker.context import Assignment, RunContext, RunReporter
-from sortie.worker.turn_deadlines import TurnDeadlines
+from sortie.worker.turn_deadlines import turn_deadlines
 from sortie.worker.usage import RunUsage
 
 AGENT_NAME_LIMIT = 200
@@ -52,7 +52,11 @@ _Value = TypeVar("_Value")
 
 
 class TurnRequest(Struct, frozen=True):
-    """A prompt and where it stands in its run; ``usage`` and ``activity`` are the run's."""
+    """A prompt and where it stands in its run; ``usage`` and ``activity`` are the run's.
+
+    ``taken_over`` is how many seconds ago another daemon has begun the turn, None for a new one.
+    ``is_let_go`` tells whether the turn is left to another daemon.
+    """
 
     job: Assignment
     number: int
@@ -61,6 +65,8 @@ class TurnRequest(Struct, frozen=True):
     reporter: RunReporter
     usage: RunUsage
     activity: RunActivity
+    taken_over: float | None = None
+    is_let_go: Callable[[], bool] = lambda: False
 
 
 class TurnEvents:
@@ -75,9 +81,7 @@ class TurnEvents:
         self._turn = turn
         self._agent = turn.context.settings.agent.kind
         self._redact = turn.context.redact
-        settings = turn.context.settings.agent
-        silence_limit = settings.stall_timeout if settings.stall_timeout > 0 else math.inf
-        self.deadlines = TurnDeadlines(settings.turn_timeout, silence_limit)
+        self.deadlines = turn_deadlines(turn.context.settings.agent, turn.taken_over)
         self._launched_at: float | None = None
         self._tools: dict[str, tuple[float, ToolStarted]] = {}
         self.usage = turn.usage.begin_turn()
@@ -143,8 +147,8 @@ class TurnEvents:
 
     def _pass_on(self, event: AgentEvent) -> None:
         match event:
-            case Launched(process=process):
-                self._launched(_checked(process, ProcessIdentity))
+            case Launched(process=process, adopted=adopted):
+                self._launched(_checked(process, ProcessIdentity), adopted=adopted)
             case ErrorsWritten(text=text):
                 known = _checked(text, str)
                 message = self._text(known.rpartition("\n")[2], NOTIFICATION_LIMIT)
@@ -181,10 +185,12 @@ class TurnEvents:
     def _publish(self, fact: type[facts.RunFact], /, **values: Any) -> None:
         self._turn.reporter.publish(fact(run_id=self._turn.job.run_id, **values))
 
-    def _launched(self, process: ProcessIdentity) -> None:
+    def _launched(self, process: ProcessIdentity, *, adopted: bool) -> None:
         now, turn = trio.current_time(), self._turn
-        self._launched_at = now
         turn.reporter.tell(ev.ProcessLaunched(turn.job.run_id, process))
+        if adopted:  # it was told when it was launched
+            return
+        self._launched_at = now
         since = now - turn.job.fetched_at if turn.number == 1 else None
         self._publish(
             facts.AgentLaunched, turn=turn.number, process=process, seconds_since_fetch=since

@@ -60,12 +60,13 @@ class UsageMeter:
 
 
 class RunUsage:
-    """Sums up the turns of a run; ``increments`` are those of its session."""
+    """Sums up the turns of a run; ``increments`` are those of its session. ``before`` is what turns
+    in another daemon have used."""
 
-    def __init__(self, rates: Rates) -> None:
+    def __init__(self, rates: Rates, before: Spending = NOTHING) -> None:
         self.increments = UsageIncrements()
         self._rates = rates
-        self._before = NOTHING
+        self._before = before
         self._turn = UsageMeter(rates)
 
     @property

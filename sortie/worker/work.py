@@ -35,7 +35,7 @@ async def work(
     Whatever an adapter raises that it should not is told, and fails this run alone.
     """
     run = Run(job, context, reporter, scopes)
-    began = trio.current_time()
+    began = trio.current_time() - (0.0 if job.taken_over is None else job.taken_over.seconds)
     end: RunEnd | None = None
     try:
         with scopes.work:

@@ -21,6 +21,11 @@ class WorkRecord:
         self._recorded = recorded
         self.delivery = delivery
 
+    @property
+    def is_recorded(self) -> bool:
+        """Whether what is known is on disk."""
+        return self._recorded == self.delivery
+
     async def finish(self, end: Finished, answer: str | None) -> None:
         """Have on disk how the agent has ended, and what it said last."""
         self.delivery = replace(self.delivery, finish=end.finish, reason=end.reason, answer=answer)

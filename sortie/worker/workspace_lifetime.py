@@ -77,10 +77,31 @@ class WorkspaceLifetime:
         try:
             yield workspace, environment
         finally:
-            self._reporter.enter(job.run_id, Phase.ENDING)
-            # What kept the hook from running was told as a hook that failed.
-            with self._scopes.shield(), suppress(TransportError):
-                await self._run_hook("after_run", workspace, environment)
+            await self._after_run(workspace, environment)
+
+    @asynccontextmanager
+    async def gone_on_in(self, path: str) -> AsyncIterator[tuple[Workspace, RunEnvironment]]:
+        """Have the directory in which another daemon has begun the run, as it is, and run
+        ``after_run`` when done with it. Raises Abandoned."""
+        job, self.began = self._job, True
+        host, key = self._context.transport.host, workspace_key(job.issue.identifier)
+        workspace = Workspace(path=path, key=key, created=False, host=host)
+        with workspace_needed():
+            await self._context.workspaces.verify(path)
+        self._tell_ready(workspace)
+        environment = RunEnvironment(job, self._context, workspace)
+        try:
+            yield workspace, environment
+        finally:
+            await self._after_run(workspace, environment)
+
+    async def _after_run(self, workspace: Workspace, environment: RunEnvironment) -> None:
+        if self._scopes.is_let_go:
+            return
+        self._reporter.enter(self._job.run_id, Phase.ENDING)
+        # What kept the hook from running was told as a hook that failed.
+        with self._scopes.shield(), suppress(TransportError):
+            await self._run_hook("after_run", workspace, environment)
 
     async def hook(self, name: str, workspace: Workspace, environment: RunEnvironment) -> None:
         """Run a hook whose failure ends the run."""
@@ -140,8 +161,12 @@ class WorkspaceLifetime:
             self._reporter.tell(made)  # it is on disk with the first turn
         else:
             await self._reporter.commit(made)
+        self._tell_ready(workspace)
+
+    def _tell_ready(self, workspace: Workspace) -> None:
+        run_id, created = self._job.run_id, workspace.created
         self._reporter.publish(
-            facts.WorkspaceReady(run_id=job.run_id, path=workspace.path, created=workspace.created)
+            facts.WorkspaceReady(run_id=run_id, path=workspace.path, created=created)
         )
 
     async def _discard(self, workspace: Workspace) -> None:

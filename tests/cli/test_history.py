@@ -206,6 +206,7 @@ def test_programs_get_every_field(cli: Cli, here: Path) -> None:
         "rule": None,
         "image": None,
         "image_digest": None,
+        "taken_over": None,
     }
     assert rows[1]["error_kind"] == "turn_failed"
     assert rows[2] == {
@@ -247,6 +248,7 @@ def test_programs_get_every_field(cli: Cli, here: Path) -> None:
         "rule": None,
         "image": None,
         "image_digest": None,
+        "taken_over": None,
     }
 
 

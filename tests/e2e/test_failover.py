@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 import trio
 
-from tests.e2e.failovers import BLOWS, SLOTS, a_pair
+from tests.e2e.failovers import BLOWS, SLOTS, Candidate, a_pair
 from tests.e2e.place import Place
 from tests.e2e.remote import Fleet
 from tests.e2e.witnessing import witnessed
@@ -82,17 +82,16 @@ async def agents_began(place: Place, runs: int) -> None:
 
 @requires_sshd
 @pytest.mark.full
-@pytest.mark.parametrize("outlives", [False, True], ids=["plain", "reattach"])
 @pytest.mark.parametrize("blow", ["stopped", "cut off", "killed"])
 async def test_a_leader_is_followed_on_a_host(
-    place: Place, server: PostgresServer, blow: str, *, outlives: bool
+    place: Place, server: PostgresServer, blow: str
 ) -> None:
     """The links of the former one stand, or its host has not noticed that they are gone: its agents
     end before those of the next one begin."""
     fleet = Fleet(place)
     (host,) = fleet.add("one")
     try:
-        blocks = fleet.blocks(worker={"ssh_reattach": outlives})
+        blocks = fleet.blocks(worker={"ssh_reattach": False})
         async with a_pair(place, server, **blocks) as pair:
             former = await pair.led()
             await agents_began(place, SLOTS)
@@ -107,6 +106,52 @@ async def test_a_leader_is_followed_on_a_host(
     assert acquired["former"].endswith(f":{former.pid}")
     assert len(reaped) == SLOTS
     assert left == []
+
+
+@requires_sshd
+@pytest.mark.full
+@pytest.mark.parametrize("blow", ["stopped", "cut off", "killed", "killed, links cut", "drained"])
+async def test_runs_on_a_host_go_on_under_the_next_leader(
+    place: Place, server: PostgresServer, blow: str
+) -> None:
+    """With their agents, of which none is started twice or ended, and without a hook."""
+    fleet = Fleet(place)
+    (host,) = fleet.add("one")
+    try:
+        blocks = fleet.blocks(worker={"ssh_reattach": True})
+        async with a_pair(place, server, **blocks) as pair:
+            former = await pair.led()
+            await agents_began(place, SLOTS)
+            living = set(fleet.living("one"))
+            if blow.endswith("cut"):
+                host.kill_links()
+            if blow == "drained":
+                await drain(former)
+                following = await pair.led(but=former.pid)
+            else:
+                following = await pair.strike(blow.partition(",")[0])
+            taken = await following.daemon.line("run.taken_over", nth=SLOTS)
+            answered = await following.daemon.line("state.restored")
+            hooks = [one for one in witnessed(place, "start") if one["program"] != "agent"]
+            begun = [one for one in witnessed(place, "start") if one["program"] == "agent"]
+            still = living & set(fleet.living("one"))
+    finally:
+        left = host.close()
+
+    assert pair.troubles() == []
+    assert (answered["taken_over"], answered["interrupted"]) == (SLOTS, 0)
+    assert taken["daemon"].endswith(f":{former.pid}")
+    assert len(begun) == SLOTS
+    assert {one["program"] for one in hooks} <= {"after_create", "before_run"}
+    assert still == living
+    assert left == []
+
+
+async def drain(candidate: Candidate) -> None:
+    """Have a daemon hand its workflow over, and wait until it has."""
+    environ = {name: value for name, value in candidate.daemon.environ.items() if value}
+    ran = await candidate.place.sortie("drain", "--wait", "60", **environ)  # type: ignore[arg-type]
+    assert ran.code == 0, ran
 
 
 @pytest.mark.full

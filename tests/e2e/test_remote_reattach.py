@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import signal
 from pathlib import Path
 
-import pytest
 import trio
 
 from tests.e2e.conftest import Start
@@ -56,30 +54,4 @@ async def test_a_run_whose_link_is_cut_is_handed_off_by_its_first_attempt(
         ("CUT", "succeeded", 0)
     ]
     assert len(fleet.agents("start")) == 1
-    assert os.listdir(files) == []
-
-
-@pytest.mark.full
-async def test_after_a_crash_the_run_is_ended_before_it_begins_anew(
-    place: Place, start: Start, fleet: Fleet
-) -> None:
-    """The next daemon ends what lives on, and removes its files."""
-    _, files = prepare(fleet)
-    place.add_issue("LIVES", "hang=1")
-
-    async with start() as daemon:
-        await daemon.line("turn.started", issue="LIVES")
-        with trio.fail_after(PATIENCE):
-            while not fleet.agents("start"):
-                await trio.sleep(0.05)
-        daemon.signal(signal.SIGKILL)
-        await daemon.exit_code()
-    before, kept = fleet.living("one"), os.listdir(files)
-
-    async with start() as daemon:
-        await daemon.line("orphans.reaped", where="host")
-        gone, left = set(fleet.living("one")) & set(before), set(os.listdir(files)) & set(kept)
-
-    assert (len(before) >= 1, len(kept)) == (True, 1)
-    assert (gone, left) == (set(), set())
     assert os.listdir(files) == []

@@ -33,7 +33,7 @@ from tests.store.records import a_delivery, delivery
 from tests.store.watches import a_watch
 from tests.worker.rig import issue
 
-TOLD_LATER = {"day", "spent_today"}
+TOLD_LATER = {"day", "spent_today", "taken_over"}
 """What is not recovered: the clock on the wall says which day it is."""
 
 RESETS_AT = datetime(2023, 11, 14, 23, tzinfo=UTC)

@@ -31,6 +31,17 @@ ISSUE = Issue(id=IssueId("1"), identifier="DEMO-1", title="Mend the fence", stat
 RUN_STARTED = f.RunStarted(
     run_id=RUN, issue=ISSUE, attempt=0, host="local", agent="kiro", max_turns=3
 )
+RUN_TAKEN_OVER = f.RunTakenOver(
+    run_id=RUN,
+    issue=ISSUE,
+    attempt=0,
+    host="build-1",
+    agent="kiro",
+    max_turns=3,
+    daemon="alpha:17",
+    turn=2,
+    seconds=60.0,
+)
 AGENT_USED = f.AgentUsed(
     run_id=RUN,
     input_tokens=10,
@@ -223,6 +234,8 @@ FACTS: tuple[f.Fact, ...] = (
     f.OrphansSought(host="h1", runs=2),
     f.StateRestored(interrupted=1, waiting=2, held=3, paused=True),
     f.RunRecovered(run_id=RUN, issue=ISSUE),
+    RUN_TAKEN_OVER,
+    f.RunHandedOver(run_id=RUN, issue=ISSUE),
     f.AgentSimulated(program="/bin/sortie-kiro-sim"),
     f.HostPaused(host="box", error="refused", seconds=10.0),
     f.HostNoticed(host="box", message="its login leaves something running"),

@@ -14,6 +14,7 @@ from tests.telemetry.samples import FACTS, KINDS
 DOCUMENTED = {word(row["event"]): row["level"] for row in table(page("log-events.md"), "event")}
 
 NOT_COUNTED = {
+    facts.RunHandedOver,
     facts.CommonSlotsKnown,
     facts.CommonSlotsUnknown,
     facts.SlotsOvercommitted,

@@ -154,6 +154,8 @@ def test_every_fact_has_its_line() -> None:
         ("info", "orphans.sought"),
         ("info", "state.restored"),
         ("warning", "run.interrupted"),
+        ("info", "run.taken_over"),
+        ("info", "run.handed_over"),
         ("warning", "agent.simulated"),
         ("warning", "host.rested"),
         ("warning", "host.noticed"),

@@ -50,6 +50,7 @@ from tests.telemetry.samples import (
     RUN,
     RUN_FINISHED,
     RUN_STARTED,
+    RUN_TAKEN_OVER,
     TURN_FAILED,
 )
 
@@ -64,6 +65,7 @@ COUNTERS = {
     "sortie_tokens_total": ["type"],
     "sortie_agent_runtime_seconds_total": [],
     "sortie_dispatches_total": ["outcome"],
+    "sortie_runs_taken_over_total": [],
     "sortie_worker_exits_total": ["exit_type", "rule"],
     "sortie_retries_total": ["trigger"],
     "sortie_reconciliation_actions_total": ["action"],
@@ -232,6 +234,7 @@ def test_no_label_names_an_issue() -> None:
             {"sortie_turn_output_lines_total{agent=kiro}": 4},
         ),
         (RUN_STARTED, {"sortie_dispatches_total{outcome=started}": 1}),
+        (RUN_TAKEN_OVER, {"sortie_runs_taken_over_total{}": 1}),
         (
             DispatchDropped(issue=ISSUE, outcome="error", reason="r"),
             {"sortie_dispatches_total{outcome=error}": 1},

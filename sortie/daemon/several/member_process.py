@@ -139,10 +139,11 @@ class MemberProcess:
         self._ending = self._parts.shutdown.member(transports, self.name)
         return self._ending
 
-    def end_grace(self) -> None:
-        """Give nothing that the workflow runs any more time to end by itself: its lease is lost."""
+    def lose_lease(self) -> None:
+        """Leave to the next leader what it can go on with, and give no other run of the workflow
+        any more time."""
         if self._ending is not None:
-            self._ending.end_grace()
+            self._ending.lose_lease()
 
     async def serve(
         self, services: trio.Nursery, settings: Settings, view: DaemonView, reloader: Reloader

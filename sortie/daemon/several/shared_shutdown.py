@@ -45,6 +45,12 @@ class MemberEnding:
         if self.orchestrator is not None:
             self.orchestrator.cut()
 
+    def lose_lease(self) -> None:
+        """Leave to the next leader what it can go on with, and give no other run any more time."""
+        if self.orchestrator is not None:
+            self.orchestrator.let_go()
+        self.end_grace()
+
     def stop(self, nursery: trio.Nursery) -> None:
         """End the work in good order."""
         if self.orchestrator is None:

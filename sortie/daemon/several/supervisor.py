@@ -128,7 +128,7 @@ class WorkflowSupervisor:
                 if not await self._led(candidacy, parts):
                     return
                 async with (
-                    leading(candidacy, self._log, member.end_grace),
+                    leading(candidacy, self._log, member.lose_lease),
                     open_database(workflow.settings, end_former) as database,
                 ):
                     database.note_process(self._process_name)

@@ -8,7 +8,16 @@ debug, and its end is a line.
 
 from __future__ import annotations
 
-from sortie.facts import Fact, RunFinished, RunRecovered, RunStarted, TurnBegan, TurnCompleted
+from sortie.facts import (
+    Fact,
+    RunFinished,
+    RunHandedOver,
+    RunRecovered,
+    RunStarted,
+    RunTakenOver,
+    TurnBegan,
+    TurnCompleted,
+)
 from sortie.facts.fact import LogLine, RecurringFailures
 from sortie.model.traces import RUN, span_id_of, trace_id_of, turn_part
 from sortie.telemetry.log.structlog_alone import structlog
@@ -39,7 +48,7 @@ class LogSink:
                 self._write(line)
         if isinstance(fact, TurnCompleted) and (run := self._runs.get(fact.run_id)) is not None:
             run.end_turn()
-        elif isinstance(fact, RunFinished | RunRecovered):
+        elif isinstance(fact, RunFinished | RunRecovered | RunHandedOver):
             self._runs.pop(fact.run_id, None)
 
     def _is_shown(self, fact: Fact) -> bool:
@@ -70,6 +79,9 @@ class _LoggedRun:
         self._is_traced = started.traced
         self._turns = 0
         self.end_turn()
+        if isinstance(started, RunTakenOver):
+            self._turns = started.turn - 1
+            self.begin_turn(started.turn)
 
     def begin_turn(self, number: int) -> None:
         """Have lines name a turn, of whichever agent."""

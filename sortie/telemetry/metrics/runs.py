@@ -104,6 +104,9 @@ class RunMetrics:
         self.turn_timeouts = make.counter(
             "turn_timeouts", "Limits that ran out during a turn.", kind=("turn", "stall", "read")
         )
+        self.taken_over = make.counter(
+            "runs_taken_over", "Runs of other daemons that went on here with their agents."
+        )
         self.turn_credits = make.counter(
             "turn_credits", "Credits that agents reported to have used.", agent=()
         )
@@ -188,6 +191,13 @@ def _(fact: facts.RunStarted, to: RunMetrics) -> None:
     to.know_agent(fact.agent)
     to.know_rule(fact.rule)
     to.dispatches.labels("started").inc()
+
+
+@count.register
+def _(fact: facts.RunTakenOver, to: RunMetrics) -> None:
+    to.know_agent(fact.agent)
+    to.know_rule(fact.rule)
+    to.taken_over.inc()
 
 
 @count.register

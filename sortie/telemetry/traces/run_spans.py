@@ -172,6 +172,12 @@ class RunSpans:
         self.turn = TurnSpans(span, self._trace_id, self._id, self._add, content=self._content)
         self.turn.told(fact.prompt)
 
+    def taken_over(self, fact: facts.RunTakenOver, now: int) -> None:
+        """Go on where another daemon has begun the run, and a turn."""
+        self._turns = fact.turn
+        self.root.start = now - round(fact.seconds * 1e9)
+        self.root.tell("run.taken_over", now, daemon=fact.daemon, turn=fact.turn)
+
     def ended_turn(self, fact: facts.TurnCompleted, now: int) -> None:
         """End a turn."""
         if self.turn is None:

@@ -99,6 +99,13 @@ class TraceSink:
         spans = RunSpans(fact.run_id, root, self._add, content=self._workflow.content)
         self._runs[fact.run_id] = spans
 
+    def _taken_over(self, fact: facts.RunTakenOver) -> None:
+        """Begin the spans of a run in the middle of a turn, whose own span is nobody's."""
+        self._started(fact)
+        known = self._runs.get(fact.run_id)
+        if known is not None:
+            known.taken_over(fact, self._workflow.wall())
+
     def _recovered(self, fact: facts.RunRecovered) -> None:
         self._remember(fact.issue.id, fact.run_id)
         if not self._is_sampled(trace_id_of(fact.run_id)) or not fact.began:
@@ -223,6 +230,7 @@ class TraceSink:
 
 _HANDLERS: Mapping[type[Fact], Callable[[TraceSink, Any], None]] = {
     facts.RunStarted: TraceSink._started,
+    facts.RunTakenOver: TraceSink._taken_over,
     facts.RunRecovered: TraceSink._recovered,
     facts.RunFinished: TraceSink._finished,
     facts.RetryScheduled: TraceSink._waits,

@@ -125,6 +125,8 @@ def entry_of(fact: Fact) -> tuple[Kind, str] | None:
 
 def _run(fact: facts.RunFact) -> str | None:
     match fact:
+        case facts.RunTakenOver(daemon=daemon, turn=turn):
+            return f"taken over from {daemon} in turn {turn}, which is told from its beginning on"
         case facts.RunStarted(issue=issue, attempt=attempt, host=host, agent=agent):
             about = f"{issue.identifier} ({issue.state}): {issue.shown_title}"
             answers = f"; answers {', '.join(fact.reaction)}" if fact.reaction else ""

@@ -156,7 +156,7 @@ class TranscriptSink:
         run = None if fact.run_id is None else self._open.get(fact.run_id)
         if run is None or run.over:
             return
-        if isinstance(fact, facts.TurnBegan):
+        if isinstance(fact, facts.TurnBegan | facts.RunTakenOver):
             run.turn = fact.turn
         entry = entry_of(fact)
         if entry is not None:

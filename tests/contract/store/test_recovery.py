@@ -6,14 +6,20 @@ from msgspec.structs import replace
 
 from sortie.model import (
     LOCAL,
+    Activity,
     AgentSession,
+    Delivery,
+    Finish,
     HoldReason,
     ProcessIdentity,
     RunId,
+    Spending,
+    Stage,
     Streak,
     Trigger,
     WaitKind,
 )
+from sortie.model.turns_under_way import DeliveryUnderWay, TurnUnderWay
 from sortie.scheduler.records import (
     ForgetComment,
     ForgetCrashes,
@@ -25,6 +31,9 @@ from sortie.scheduler.records import (
     RecordHold,
     RecordPause,
     RecordProcess,
+    RecordSpending,
+    RecordTakeOver,
+    RecordTurnUnderWay,
     RecordUnsaved,
     ResetBudget,
 )
@@ -91,6 +100,50 @@ async def test_a_run_under_way_is_recovered_whole(store: Store) -> None:
         sessions={FULL_ISSUE.id: 7},
         workspaces=(workspace("r1", FULL_ISSUE).workspace,),
     )
+
+
+async def test_a_turn_with_which_another_daemon_can_go_on_is_recovered(store: Store) -> None:
+    """Until its end is recorded, or another turn begins; with since when it is under way, what is
+    on record of its run, and from which daemons the run was taken over."""
+    spent = Spending(input_tokens=100, output_tokens=20)
+    under_way = TurnUnderWay(
+        number=2,
+        issue=FULL_ISSUE,
+        daemon="alpha:17",
+        agent="claude-code",
+        command="'claude'",
+        spent=Spending(input_tokens=60),
+        activity=Activity(model="m", files_modified=("a",), tool_uses={"Edit": 2}),
+        delivery=DeliveryUnderWay(
+            delivery=Delivery(
+                branch="b", base="main", host="h", stage=Stage.DROPPED, finish=Finish.DONE
+            ),
+            recorded=False,
+            behind=1,
+            unmerged=0,
+        ),
+        program="p-1",
+        memo="resumes",
+    )
+    run_id = RunId("r1")
+    known = RecordTurnUnderWay(run_id=run_id, turn=under_way)
+
+    await store.commit([begin("r1", FULL_ISSUE), turn("r1", 2, FULL_ISSUE, 1)], T0)
+    await store.commit([known, RecordSpending(run_id=run_id, spent=spent)], T0 + 1)
+    await store.commit([RecordTakeOver(run_id=run_id, daemon="alpha:17", turn=2)], T0 + 2)
+    await store.commit([RecordTakeOver(run_id=run_id, daemon="beta:3", turn=2)], T0 + 3)
+    (found,) = (await store.recover()).unfinished
+    await store.commit([turn("r1", 3, FULL_ISSUE, 1)], T0 + 4)
+    (later,) = (await store.recover()).unfinished
+    await store.commit([known, RecordTurnUnderWay(run_id=run_id, turn=None)], T0 + 5)
+    (latest,) = (await store.recover()).unfinished
+    row = await store.run(run_id)
+
+    assert (found.turn, found.turn_at) == (under_way, T0 + 1)
+    assert (found.spent, found.began) == (spent, T0)
+    assert (later.turn, latest.turn) == (None, None)
+    assert row is not None
+    assert row.taken_over == "from alpha:17 in turn 2; from beta:3 in turn 2"
 
 
 async def test_the_newest_known_session_of_an_issue_is_recovered(store: Store) -> None:
