@@ -76,6 +76,12 @@ class Candidacy:
         return self.lease is not None and not self.is_lost and not self.is_withdrawn
 
     @property
+    def may_renew(self) -> bool:
+        """Whether the lease is to go on. One that is to be given up, such as that of a machine that
+        has slept, is not renewed: its end is what others wait for."""
+        return self.is_held and boot_time() < lease_times.cancel_at(self.sent_at, self.seconds)
+
+    @property
     def is_lost(self) -> bool:
         """Whether the lease is over, or was given up."""
         return bool(self.lost_for)

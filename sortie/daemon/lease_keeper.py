@@ -171,7 +171,7 @@ class LeaseKeeper(ServerThread):
         held = {
             candidacy.lease.token: candidacy
             for candidacy in self._candidacies.values()
-            if candidacy.lease is not None and candidacy.is_held  # a lost one ends by itself
+            if candidacy.lease is not None and candidacy.may_renew
         }
         sent = boot_time()
         renewed = self._leases.renew({token: one.seconds for token, one in held.items()})

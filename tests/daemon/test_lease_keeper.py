@@ -11,10 +11,12 @@ from sortie.daemon.candidacy import Candidacy
 from sortie.daemon.lease_keeper import LeaseKeeper
 from sortie.daemon.watchdog_client import LeaseWatchdog
 from sortie.resources import run_in_thread
+from sortie.resources.lease import Lease, boot_time
+from sortie.store.leases import LeaseStanding
 from sortie.store.postgres_address import PostgresAddress, parse_address
 from tests.store.postgres_server import PostgresServer, postgres_running
 
-SECONDS = 3.0
+SECONDS = 6.0
 """How long a lease lasts here."""
 
 
@@ -67,3 +69,18 @@ async def test_a_lease_that_was_given_up_is_renewed_no_more(
     assert leader.lease is not None
     assert standby.lease is not None
     assert standby.lease.token > leader.lease.token
+
+
+async def test_a_lease_whose_time_to_give_up_has_come_is_renewed_no_more() -> None:
+    """As where a machine wakes: to renew it would only have the others wait for longer."""
+    candidacy, now = Candidacy("w", 15.0), boot_time()
+    lease = Lease("w", 1, "one:1", now + 15.0)
+    former = LeaseStanding(
+        workflow="w", token=0, daemon=None, name=None, left=0.0, candidates={"one": 1.0}
+    )
+    candidacy.acquired(lease, now, former)
+
+    renewable = candidacy.may_renew
+    candidacy.renewed(now - 10.0)
+
+    assert (renewable, candidacy.may_renew) == (True, False)

@@ -159,18 +159,28 @@ class HostTransport(SimTransport):
 
     @asynccontextmanager
     async def process(self, command: Command) -> AsyncIterator[Handle]:
-        """Start a program; leaving the block ends its tree."""
+        """Start a program; leaving the block ends its tree.
+
+        On the host it begins at a word of the daemon's, who gives none once it has given up.
+        """
+        given_up = trio.Event()
 
         async def launch() -> Process:
             require_lease()
-            return await self.reach(partial(self._launch, command))
+            return await self.reach(partial(self._launch_awaited, command, given_up))
 
         try:
             process = await self.plug.through(launch)
             yield _HostHandle(process, self, command.grace)
         finally:
+            given_up.set()
             with trio.CancelScope(shield=True):
                 await self._end_for_certain(command)
+
+    async def _launch_awaited(self, command: Command, given_up: trio.Event) -> Process:
+        if given_up.is_set():
+            raise TransportError(f"could not start {command.argv[0]}: its daemon has given up")
+        return await self._launch(command)
 
     async def _launch(self, command: Command) -> Process:
         files = self.machine.files

@@ -116,7 +116,7 @@ class SimKeeper:
 
     async def _renew(self) -> None:
         known = self.candidacies.values()
-        held = {x.lease.token: x for x in known if x.lease is not None and x.is_held}
+        held = {x.lease.token: x for x in known if x.lease is not None and x.may_renew}
         sent = self._boot()
         renewed, self.draining = await self._ask(
             partial(self._server.renew, self.daemon, list(held))
