@@ -164,11 +164,15 @@ def server_findings(server: ServerSettings) -> Iterator[Finding]:
         yield Finding(path=("server", "public_url"), message=message)
 
 
-def tools_findings(tools: Sequence[ToolName], agent: BlockSchema | None) -> Iterator[Finding]:
-    """Yield a warning where the agent takes no tools of Sortie's."""
+def tools_findings(
+    tools: Sequence[ToolName], agent: BlockSchema | None, questions: QuestionsSettings | None
+) -> Iterator[Finding]:
+    """Yield a warning where the agent does not get tools that are named."""
+    if ToolName.ASK in tools and len(tools) < len(ToolName) and questions is None:
+        yield _warning(("tools",), "has ask, which agents get only with a block questions")
     if tools and isinstance(agent, AgentSchema) and not agent.takes_tools:
         message = f"means nothing to a {agent.block_name} agent, which connects to no MCP server"
-        yield Finding(path=("tools",), message=message, severity="warning")
+        yield _warning(("tools",), message)
 
 
 def question_findings(

@@ -53,6 +53,7 @@ from sortie.config.values import (
 from sortie.config.webhooks import WebhooksSettings
 from sortie.config.worker import WorkerSettings
 from sortie.model import state_key
+from sortie.model.tools import ToolName
 
 _freeze_rates: Callable[[Mapping[str, TokenRate]], Mapping[str, TokenRate]] = Frozen
 
@@ -270,6 +271,12 @@ class Settings(Block):
         every = [name for one in self.every() for name in one.tracker.active_states]
         spelled = {state_key(name): name for name in reversed(every)}
         return tuple(reversed(spelled.values()))
+
+    @property
+    def usable_tools(self) -> tuple[ToolName, ...]:
+        """The tools that agents have: ``ask`` only where people are asked questions."""
+        asks = self.questions is not None
+        return tuple(tool for tool in self.tools if asks or tool is not ToolName.ASK)
 
     def block(self, name: str) -> BaseModel:
         """Return the block of an adapter, its defaults where WORKFLOW.md has none.

@@ -115,7 +115,7 @@ class RunContexts:
             remote=remote,
             wall=wall,
             reviewer=_reviewer(settings),
-            tools=settings.tools if adapter.takes_tools else (),
+            tools=settings.usable_tools if adapter.takes_tools else (),
         )
 
     def hide(self, secrets: frozenset[str]) -> None:

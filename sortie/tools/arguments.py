@@ -11,6 +11,9 @@ from msgspec import Meta, Struct
 from sortie.model.questions import OPTION_LIMIT, OPTIONS_LIMIT, QUESTION_LIMIT
 from sortie.model.tools import COMMENT_LIMIT, COMMENTS_LIMIT, NOTE_LIMIT, ToolName
 
+MINUTES_LIMIT = 30 * 24 * 60
+"""The longest time that an agent can give people for an answer: thirty days."""
+
 
 class Nothing(Struct, frozen=True, forbid_unknown_fields=True):
     """The arguments of a tool that takes none."""
@@ -85,6 +88,17 @@ class Ask(Struct, frozen=True, forbid_unknown_fields=True):
             ),
         ),
     ] = ""
+    minutes: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=MINUTES_LIMIT,
+            description=(
+                "For how many minutes people may think before the default counts; leave it out"
+                " for the usual time."
+            ),
+        ),
+    ] = 0
 
 
 class Described(Struct, frozen=True, kw_only=True):

@@ -146,6 +146,7 @@ class AgentTools:
                 text=redact(question.question),
                 options=tuple(map(redact, question.options)),
                 default=redact(question.default) or None,
+                timeout=60.0 * question.minutes or None,
             )
         except ValueError as exc:
             raise ToolRefused(f"The question cannot be asked: {exc}.") from None

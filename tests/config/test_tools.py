@@ -1,4 +1,4 @@
-"""Which agents are to have tools that they cannot take."""
+"""Tools that agents are to have and do not get."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ import pytest
 from pydantic import BaseModel
 
 from sortie.config.findings import tools_findings
+from sortie.config.questions import QuestionsSettings
 from sortie.config.schemas import AgentSchema
 from sortie.model.tools import ToolName
+from tests.config.sample import GOOD, settings_of
 
 
 @pytest.mark.parametrize(
@@ -19,6 +21,36 @@ def test_tools_for_an_agent_without_mcp_are_warned_of(tools: Any, takes: bool, c
     """Only where both are so."""
     agent = AgentSchema(block_name="robot", model=BaseModel, takes_tools=takes)
 
-    found = list(tools_findings(tuple(map(ToolName, tools)), agent))
+    found = list(tools_findings(tuple(map(ToolName, tools)), agent, None))
 
     assert [(one.path, one.severity) for one in found] == [(("tools",), "warning")] * count
+
+
+@pytest.mark.parametrize(
+    ("tools", "questions", "count"),
+    [
+        (("ask",), None, 1),
+        (("ask",), QuestionsSettings(), 0),
+        (tuple(ToolName), None, 0),
+        (("note",), None, 0),
+    ],
+)
+def test_ask_is_warned_of_where_nobody_is_asked(
+    tools: Any, questions: QuestionsSettings | None, count: int
+) -> None:
+    """Unless all tools are meant, whatever they are."""
+    agent = AgentSchema(block_name="robot", model=BaseModel, takes_tools=True)
+
+    found = list(tools_findings(tuple(map(ToolName, tools)), agent, questions))
+
+    assert [(one.path, one.severity) for one in found] == [(("tools",), "warning")] * count
+
+
+@pytest.mark.parametrize(
+    ("questions", "usable"), [("", {"note"}), ("questions: {}\n", {"note", "ask"})]
+)
+def test_agents_have_ask_where_people_are_asked(questions: str, usable: set[str]) -> None:
+    """Elsewhere it could only be refused."""
+    settings = settings_of(f"{GOOD}tools: [note, ask]\n{questions}")
+
+    assert set(settings.usable_tools) == usable

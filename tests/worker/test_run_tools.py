@@ -19,6 +19,7 @@ from sortie.model import (
     TrackerError,
     TrackerErrorKind,
 )
+from sortie.model.questions import Question
 from sortie.model.tools import COMMENTS_LIMIT, NOTES_LIMIT
 from sortie.scheduler import events as ev
 from sortie.scheduler.budgets import BudgetStanding
@@ -161,7 +162,7 @@ async def test_a_question_is_handed_over_once() -> None:
     allow none."""
     desk = Desk(Rig())
 
-    await desk.tools.ask(Ask("Which?", options=["a", "b"], default="a"))
+    await desk.tools.ask(Ask("Which?", options=["a", "b"], default="a", minutes=90))
 
     with pytest.raises(ToolRefused, match="end the turn now"):
         await desk.tools.ask(Ask("And?"))
@@ -172,7 +173,7 @@ async def test_a_question_is_handed_over_once() -> None:
     with pytest.raises(ToolRefused, match="let agents ask no questions"):
         await Desk(Rig(), asks=False).tools.ask(Ask("Which?"))
     question = desk.word.take()
-    assert getattr(question, "options", None) == ("a", "b")
+    assert question == Question(text="Which?", options=("a", "b"), default="a", timeout=5400.0)
 
 
 async def test_notes_are_shown_on_one_line_and_bounded() -> None:
