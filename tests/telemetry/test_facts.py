@@ -7,7 +7,7 @@ import pytest
 from sortie.facts import Fact
 from sortie.facts.fact import RecurringFailures
 from sortie.telemetry import facts
-from sortie.telemetry.metrics import daemon, notifications, pull_requests, runs, webhooks
+from sortie.telemetry.metrics import daemon, notifications, pull_requests, runs, turns, webhooks
 from tests.docs.pages import page, table, word
 from tests.telemetry.samples import FACTS, KINDS
 
@@ -99,7 +99,7 @@ NOT_COUNTED = {
 
 def test_every_kind_has_a_sample_and_is_counted_or_known_not_to_be() -> None:
     """No kind is forgotten by the tests that go through all samples, nor by the metrics."""
-    sinks = (daemon, notifications, pull_requests, runs, webhooks)
+    sinks = (daemon, notifications, pull_requests, runs, turns, webhooks)
     counted = {kind for sink in sinks for kind in sink.count.registry}
 
     assert {type(sample) for sample in FACTS} == KINDS

@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
 from sortie.facts import Fact
-from sortie.telemetry.metrics import daemon, notifications, pull_requests, runs, webhooks
+from sortie.telemetry.metrics import daemon, notifications, pull_requests, runs, turns, webhooks
 from sortie.telemetry.metrics.factory import MetricFactory
 
 
@@ -23,6 +23,7 @@ class MetricsSink:
         # A time series for the moment of each counter's birth doubles the page and tells nothing.
         prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]
         maker = MetricFactory(registry)
+        self._turns = turns.TurnMetrics(maker)
         self._runs = runs.RunMetrics(maker)
         self._pull_requests = pull_requests.PullRequestMetrics(maker)
         self._notifications = notifications.NotificationMetrics(maker)
@@ -31,6 +32,7 @@ class MetricsSink:
 
     def __call__(self, fact: Fact) -> None:
         """Count a fact."""
+        turns.count(fact, to=self._turns)
         runs.count(fact, to=self._runs)
         pull_requests.count(fact, to=self._pull_requests)
         notifications.count(fact, to=self._notifications)
