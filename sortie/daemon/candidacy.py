@@ -10,6 +10,7 @@ from contextlib import suppress
 
 import trio
 
+from sortie.http.under_lease import UNTAKEN_LIMIT
 from sortie.resources.lease import Lease, boot_time
 from sortie.scheduler import lease_times
 from sortie.scheduler.lease_times import Ending
@@ -58,7 +59,7 @@ class Candidacy:
         self.handing_over: Ending | None = None
         self.leading, self.lost, self.withdrawn = trio.Event(), trio.Event(), trio.Event()
         self.wish = trio.Event()
-        self.lost_for, self._lost_by = "", "expired"
+        self.lost_for, self._lost_by, self.lost_at = "", "expired", 0.0
         self.standing: LeaseStanding | None = None
         self.seen_at = 0.0
         self.fleet: Fleet | None = None
@@ -91,6 +92,20 @@ class Candidacy:
         """Why the lease is given back."""
         return self._lost_by if self.is_lost else self.handing_over or "released"
 
+    @property
+    def is_given_back(self) -> bool:
+        """Whether others may have the lease before its end, once its work has ended. One that was
+        not renewed in time ends by itself, and so does one that is nearly over: what was sent to
+        change something may arrive until then."""
+        if self.lease is None or self.ending == "expired":
+            return False
+        return not self.is_lost or self.settled_at < lease_times.kill_at(self.sent_at, self.seconds)
+
+    @property
+    def settled_at(self) -> float:
+        """When what was sent before the lease was lost has arrived, or never will."""
+        return self.lost_at + UNTAKEN_LIMIT
+
     def tell(self, tell: Callable[[], object]) -> None:
         """Have something done in the loop soon; from any thread."""
         with suppress(trio.RunFinishedError):
@@ -116,14 +131,14 @@ class Candidacy:
         is_steady = boot_time() - self._preferred_since >= lease_times.STEADY
         return preferred if is_steady else None
 
-    def acquire_in(self, standing: LeaseStanding, wait: float) -> float:
-        """Return in how many seconds the lease may be asked for, as it was seen until now, where
-        others may have it for so many seconds."""
+    def acquire_in(self, standing: LeaseStanding, wait: float, daemon: str) -> float:
+        """Return in how many seconds a daemon may ask for the lease, as it was seen until now,
+        where others may have it for so many seconds."""
         return lease_times.acquire_in(
             left=standing.left,
             unchanged=boot_time() - self._unchanged_since,
             lease=self.seconds,
-            is_led=standing.daemon is not None,
+            is_led=standing.daemon not in (None, daemon),  # its own is only left to end
             wait=wait,
         )
 
@@ -154,7 +169,7 @@ class Candidacy:
         if self.is_lost:
             return
         self._lost_by = ending
-        self.lost_for = reason
+        self.lost_for, self.lost_at = reason, boot_time()
         if self.lease is not None:
             self.lease.valid_until = -1.0
         self.tell(self.lost.set)

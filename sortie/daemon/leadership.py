@@ -21,7 +21,7 @@ from sortie.daemon.fitness import watch_fitness
 from sortie.daemon.watchdog_client import LeaseWatchdog
 from sortie.model import StoreError
 from sortie.resources import run_in_thread
-from sortie.resources.lease import LEASE, LeaseLost
+from sortie.resources.lease import LEASE, LeaseLost, boot_time
 from sortie.store.opening import postgres_module
 from sortie.telemetry import Publish, facts
 
@@ -110,6 +110,9 @@ async def candidate(
             yield candidacy
             nursery.cancel_scope.cancel()
     finally:
+        if candidacy.is_lost and candidacy.is_given_back:
+            with trio.CancelScope(shield=True):
+                await trio.sleep(max(candidacy.settled_at - boot_time(), 0.0))
         keeper.withdraw(candidacy)
         with trio.CancelScope(deadline=trio.current_time() + _GIVE_BACK, shield=True):
             await candidacy.withdrawn.wait()

@@ -51,6 +51,7 @@ class LeaseKeeper(ServerThread):
         self.daemon, self.name = daemon, name
         self.draining = False
         self.error: str | None = None
+        self._unanswered: set[str] = set()  # workflows whose lease may be acquired without our word
         self._version, self._weight = version, weight
         self._watchdog = watchdog
         self._leases = PostgresLeases(self.connection, daemon, name)
@@ -76,7 +77,8 @@ class LeaseKeeper(ServerThread):
         self._do(self._forget_session)
 
     def withdraw(self, candidacy: Candidacy) -> None:
-        """Give the lease back, if it is held: nothing is done for the workflow any more."""
+        """Give the lease back, if it is held, or leave it to its end: nothing is done for the
+        workflow any more."""
         with self._extending:
             candidacy.is_withdrawn = True
             self._watchdog.clear(candidacy.workflow)
@@ -86,7 +88,7 @@ class LeaseKeeper(ServerThread):
                 others = self._candidacies.items()
                 self._candidacies = {name: one for name, one in others if one is not candidacy}
             self._forget_session()
-            if candidacy.lease is not None:
+            if candidacy.lease is not None and candidacy.is_given_back:
                 self._leases.give_back(candidacy.lease.token, candidacy.ending)
             candidacy.tell(candidacy.withdrawn.set)
 
@@ -216,15 +218,16 @@ class LeaseKeeper(ServerThread):
                 candidacy.hand_over(
                     lease_times.must_hand_over(self.daemon, best, draining=draining)
                 )
-            elif standing.daemon == self.daemon:
-                # The answer to an acquisition was lost, so the lease has never been valid here.
+            elif standing.daemon == self.daemon and workflow in self._unanswered:
+                # It was acquired, and has never been valid here.
                 self._leases.give_back(standing.token, "released")
+                self._unanswered.discard(workflow)
             elif not candidacy.is_lost:
                 candidacy.see(standing)
                 wait = lease_times.preference(self.daemon, best)
                 if self.daemon not in standing.candidates:
                     wait = math.inf if self.draining or standing.candidates else UNFIT_PAUSE
-                if (acquire_in := candidacy.acquire_in(standing, wait)) <= 0:
+                if (acquire_in := candidacy.acquire_in(standing, wait, self.daemon)) <= 0:
                     self._acquire(candidacy, standing, wait)
                 else:
                     soonest = min(soonest, acquire_in)
@@ -235,8 +238,10 @@ class LeaseKeeper(ServerThread):
         if not self._is_watched(candidacy, sent):
             return
         token = None
+        self._unanswered.add(candidacy.workflow)
         try:
             token = self._leases.acquire(standing, seconds, wait)
+            self._unanswered.discard(candidacy.workflow)
         finally:
             if token is None:
                 self._watchdog.clear(candidacy.workflow)

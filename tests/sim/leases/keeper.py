@@ -44,6 +44,7 @@ class SimKeeper:
         self._jobs: list[Callable[[], object]] = []
         self._renew_at = 0.0
         self._joined = False
+        self._unanswered: set[str] = set()
 
     def stand(self, candidacy: Candidacy) -> None:
         """Acquire a lease as soon as that is possible, and renew it until it is given back."""
@@ -58,9 +59,10 @@ class SimKeeper:
         self.candidacies.pop(candidacy.workflow, None)
         self._joined = False
         lease, ending = candidacy.lease, candidacy.ending
+        is_given_back = candidacy.is_given_back
 
         def give_back() -> None:
-            if lease is not None:
+            if lease is not None and is_given_back:
                 self._server.give_back(lease.token, ending)
 
         self._jobs.append(give_back)
@@ -146,14 +148,15 @@ class SimKeeper:
             candidacy.hand_over(
                 lease_times.must_hand_over(self.daemon, best, draining=self.draining)
             )
-        elif standing.daemon == self.daemon:
+        elif standing.daemon == self.daemon and standing.workflow in self._unanswered:
             await self._ask(partial(self._server.give_back, standing.token, "released"))
+            self._unanswered.discard(standing.workflow)
         elif not candidacy.is_lost:
             candidacy.see(standing)
             wait = lease_times.preference(self.daemon, best)
             if self.daemon not in standing.candidates:
                 wait = math.inf
-            if (acquire_in := candidacy.acquire_in(standing, wait)) > 0:
+            if (acquire_in := candidacy.acquire_in(standing, wait, self.daemon)) > 0:
                 return acquire_in
             await self._acquire(candidacy, standing, wait)
         return math.inf
@@ -163,8 +166,10 @@ class SimKeeper:
         if not self._is_watched(candidacy, sent):
             return
         token = None
+        self._unanswered.add(candidacy.workflow)
         try:
             token = await self._ask(partial(self._server.acquire, standing, self.daemon, wait))
+            self._unanswered.discard(candidacy.workflow)
         finally:
             if token is None:
                 self._watchdog.clear(candidacy.workflow)
