@@ -223,7 +223,7 @@ class StandbyServer:
         accept = request.headers.get("accept", "")
         asked = replace(
             relayed(target, scope[CALLER], method, accept),
-            sent=await request.body(),
+            sent=b"" if request.method == "GET" else await request.body(),
             sent_type=request.headers.get("content-type", ""),
         )
         try:
