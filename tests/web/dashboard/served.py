@@ -21,7 +21,7 @@ from sortie.web.dashboard.activity import ActivityView
 from sortie.web.dashboard.routes import Dashboard
 from sortie.web.event_stream import LiveEvents, StreamRoom
 from sortie.web.health import Health
-from sortie.web.issue import ExplanationView, IssueView
+from sortie.web.issue import ExplanationView, IssueView, QuestionView
 from sortie.web.leases import LeadershipView
 from sortie.web.listener import ListenAddress, listen
 from sortie.web.runs import RunView
@@ -68,6 +68,7 @@ class World:
     runs: list[RunView] = field(default_factory=list)
     found: IssueView | None = None
     watched: WatchedView | None = None
+    question: QuestionView | None = None
     diff: str = states.DIFF
     undiffed: set[str] = field(default_factory=set)
     looks: int = 0
@@ -102,7 +103,7 @@ class World:
         told = states.explanation(issue, self.title)
         watch = None if self.watched is None else watches.watch(self.watched)
         changed = {"standing": self.standing, "gates": self.gates, "watch": watch}
-        return replace(told, **changed)  # type: ignore[arg-type]
+        return replace(told, question=self.question, **changed)  # type: ignore[arg-type]
 
     async def used(self, _count: int) -> tuple[()]:
         """Tell of no day."""

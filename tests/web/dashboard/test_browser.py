@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from sortie.web.issue import RunningView
+from sortie.web.issue import QuestionView, RunningView
 from tests.web.dashboard import states, watched
 from tests.web.dashboard.served import Served, World
 
@@ -135,6 +135,34 @@ def test_an_issue_is_stopped_by_keyboard(look: Any, server: Served, world: World
         assert before == []
         assert world.commands == ["stop SHOP-1"]
         assert "being stopped" in page.locator("[role=status]").inner_text()
+
+
+def test_an_answer_that_is_typed_stays_while_the_page_changes(look: Any, world: World) -> None:
+    """And is sent; with another question the field is empty."""
+    asked = QuestionView(
+        id="q-1",
+        text="Which colour?",
+        options=(),
+        default=None,
+        asked_at=world.state.generated_at,
+        deadline=None,
+        wants_option=False,
+    )
+    world.question = asked
+    with look("/issues/SHOP-77") as page:
+        page.locator("textarea").type("Blue")
+        world.question = replace(asked, text="Which colour, please?")
+        page.wait_for_selector("#question >> text=please")
+        page.keyboard.type(" it is")
+        kept = page.locator("textarea").input_value()
+        page.get_by_role("button", name="Answer").click()
+        page.wait_for_selector("[role=status]")
+        world.question = replace(asked, id="q-2", text="And the roof?")
+        page.wait_for_selector("#question >> text=roof")
+        after = page.locator("textarea").input_value()
+
+    assert (kept, after) == ("Blue it is", "")
+    assert world.commands == ["answer SHOP-77: Blue it is by an operator (dashboard)"]
 
 
 def test_who_is_on_a_button_stays_on_it(look: Any, server: Served, world: World) -> None:

@@ -33,13 +33,21 @@
     return template.content.firstElementChild;
   }
 
-  // Put a new element in the place of an old one; who was on a link or button in it stays on it.
+  // Put a new element in the place of an old one; who was on a link, button or field in it stays on it,
+  // and what was typed into a field stays as long as the field is there.
   function replace(old, fresh) {
-    const stops = "a, button, summary, [tabindex]";
+    const stops = "a, button, summary, textarea, [tabindex]";
     const nth = old.contains(document.activeElement)
       ? [...old.querySelectorAll(stops)].indexOf(document.activeElement)
       : -1;
+    const typed = [...old.querySelectorAll("textarea")].filter((field) => field.value);
     old.replaceWith(fresh);
+    for (const field of typed) {
+      const same = fresh.querySelector(`#${CSS.escape(field.id)}`);
+      if (!same) continue;
+      same.value = field.value;
+      same.setSelectionRange(field.selectionStart, field.selectionEnd);
+    }
     if (nth >= 0) fresh.querySelectorAll(stops)[nth]?.focus({ preventScroll: true });
   }
 
