@@ -172,14 +172,14 @@ def program_parser() -> CommandParser:
 def program_help() -> str:
     """Return the program's help, with a line for each command."""
     before, options, after = program_parser().format_help().partition("Options:")
-    lines = ["Commands:"]
+    lines, width = ["Commands:"], 1 + max(map(len, COMMANDS))
     for name in COMMANDS:
         doc = cleandoc(command_function(name).__doc__ or "")
         lines += textwrap.wrap(
             " ".join(doc.split("\n\n")[0].split()),
             _width(),
-            initial_indent=f"  {name:10}",
-            subsequent_indent=" " * 12,
+            initial_indent=f"  {name:{width}}",
+            subsequent_indent=" " * (2 + width),
         )
     return f"{before}{chr(10).join(lines)}\n\n{options}{after}"
 

@@ -277,6 +277,9 @@ def test_every_hold_names_its_ways_out(reason: HoldReason) -> None:
         HoldReason.REACTION_EXHAUSTED: "a push to its pull request by somebody else",
     }
     expected = [RETRY, STATE]
+    if reason is HoldReason.QUESTION:
+        answers = ["sortie answer A TEXT", "an answer as a comment on the issue"]
+        expected = [*answers, f"{RETRY}, which withdraws the question", STATE]
     if reason is not HoldReason.OPERATOR:
         expected.append(CONTENT)
     if reason is HoldReason.AGENT_NOT_FOUND:
