@@ -99,7 +99,7 @@ async def test_processes_of_several_workflows_answer_for_each(
     url = server.url
 
     async with start("east", SORTIE_STORE_URL=url) as east:
-        await _until_docs(east, status="running", leader=None)
+        await _until_docs(east, status="running")
         async with start("west", SORTIE_STORE_URL=url) as west:
             leader, other = await _led_by(east, west)
             shown = await _until_docs(other, status="standby", running=1)
