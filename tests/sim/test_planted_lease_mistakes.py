@@ -154,7 +154,7 @@ MISTAKES: dict[str, Mistake] = {
         r"is led by .*, and should be by",
     ),
     "a lease that was given up is renewed": Mistake(
-        _instead(Candidacy, "is_held", property(lambda known: known.lease is not None)),
+        _instead(Candidacy, "may_renew", property(lambda known: known.lease is not None)),
         "has had no leader for",
         ("cut from the database, hosts are slow",),
     ),
