@@ -89,3 +89,20 @@ async def test_an_exit_stack_may_own_processes(transport: Transport, launch: Lau
     for process in (first, second, third):
         assert await process.wait() == Exit(signal=15, by_us=True)
     await check_scopes()
+
+
+async def test_what_is_ended_as_it_begins_hears_of_it(transport: Transport, launch: Launch) -> None:
+    """SIGTERM reaches what becomes the program, also while it prepares for that."""
+    ends: list[Exit] = []
+
+    async def end_at_once() -> None:
+        async with transport.process(launch.sh(READY, grace=20)) as process:
+            pass
+        ends.append(await process.wait())
+
+    for _ in range(4):
+        async with trio.open_nursery() as nursery:
+            for _ in range(4):
+                nursery.start_soon(end_at_once)
+
+    assert ends == [Exit(signal=15, by_us=True)] * 16
