@@ -166,6 +166,13 @@ TROUBLES = {
         quiet=1,
         fires=30,
     ),
+    "SortieTracesLost": Trouble(
+        series=IDLE
+        | grows("sortie_trace_spans_total", 5, result="exported")
+        | grows("sortie_trace_spans_total", 1, result="failed"),
+        quiet=29,
+        fires=40,
+    ),
     "SortieForgottenPause": Trouble(
         series=IDLE | stands("sortie_dispatch_paused", 1), quiet=1439, fires=1441
     ),
