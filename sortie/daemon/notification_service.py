@@ -214,7 +214,7 @@ class NotificationService:
         return opened_channel(target, self._name, self._wall)
 
     async def _count(self) -> None:
-        """Keep the counts, which nobody who looks at them waits for."""
+        """Keep the counts, so that a look at them waits for nothing."""
         while True:
             self._uncounted = trio.Event()
             try:

@@ -119,8 +119,8 @@ class _Pool(Struct):
             if name in wanting or claim.waits
         }
         had = {name: max(0, claims[name].used - kept[name]) for name in wanting}
-        # Only what is used can be owed: of a pool that lies idle for other reasons nobody is owed
-        # a part, or those that use it would be owed ever more as well.
+        # Only what is used can be owed: of a pool that lies idle for other reasons no part is owed,
+        # or those that use it would be owed ever more as well.
         fair = float(sum(shares[name] for name in wanting))
         scale = sum(had.values()) / fair if fair else 0.0
         self.growth = {name: float(shares[name]) * scale - had[name] for name in wanting}

@@ -1,7 +1,7 @@
 """A connection to a PostgreSQL server that is made anew after it was lost.
 
 Rule 1: a transaction lives and dies with its connection: what follows in it never comes to another.
-Rule 2: whoever waits for a server that does not answer can be let go by another thread.
+Rule 2: a thread that waits for a server which does not answer can be let go by another one.
 """
 
 from __future__ import annotations

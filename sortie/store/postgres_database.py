@@ -2,7 +2,7 @@
 
 Rule 1: only the session that holds the lock of the schema writes.
 Rule 2: each durable transaction changes the mark. After a COMMIT without an answer it tells whether
-that was made. Any other mark means that somebody else has written, or that rows were lost: then
+that was made. Any other mark means that another program has written, or that rows were lost: then
 nothing is written any more.
 Rule 3: what writes for a lease is refused once there is a newer one. Each transaction locks the row
 of its lease first, which an acquisition changes.

@@ -81,7 +81,7 @@ class Capability(StrEnum):
     LIST_COMMENTS = "list_comments"  # lists hold the issues' comments; a re-read always does
     BLOCKERS = "blockers"
     LABELS = "labels"
-    FREE_STATES = "free_states"  # an issue can be in, and be moved to, states that nobody named
+    FREE_STATES = "free_states"  # an issue can be in, and move to, states that no setting names
     COMPARE_AND_SET = "compare_and_set"  # of several moves out of one state only one is made
     CHANGES = "changes"  # ``changed`` returns
     REMOVALS = "removals"  # each list is without what was removed; a re-read always is

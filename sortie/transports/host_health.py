@@ -4,7 +4,7 @@ processes there.
 Rule 1: each trouble is told when it is met, and its end with the first use that succeeds.
 Rule 2: runs whose processes could not be ended for certain are swept before anything else is done
 on the host; while some of their processes stay, the host is in trouble.
-Rule 3: a pod that was lost is no trouble of the host, and leaves nothing to be swept: whoever makes
+Rule 3: a pod that was lost is no trouble of the host, and leaves nothing to be swept: what makes
 the next one sees to it that the one before has gone.
 """
 

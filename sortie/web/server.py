@@ -3,7 +3,7 @@
 Hypercorn's own accept loop has no limit on connections, and its sends cannot be cancelled, so that
 a client which reads nothing could hold up the end of the daemon. Accepting is therefore done here.
 
-Rule 1: at most ``connection_limit`` are open; a newcomer beyond them, or for whom there is no
+Rule 1: at most ``connection_limit`` are open; a newcomer beyond them, or for which there is no
 descriptor, takes the oldest one's place.
 Rule 2: leaving ``serve`` takes no longer than closing the sockets, whatever clients do.
 Rule 3: what goes wrong on a connection ends that connection only.

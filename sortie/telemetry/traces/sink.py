@@ -100,7 +100,7 @@ class TraceSink:
         self._runs[fact.run_id] = spans
 
     def _taken_over(self, fact: facts.RunTakenOver) -> None:
-        """Begin the spans of a run in the middle of a turn, whose own span is nobody's."""
+        """Begin the spans of a run in mid-turn; the span of that turn is not told here."""
         self._started(fact)
         known = self._runs.get(fact.run_id)
         if known is not None:

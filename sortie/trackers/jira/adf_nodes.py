@@ -46,7 +46,7 @@ def is_inline(node: object) -> bool:
 
 
 def name_of_unknown(node: object) -> str:
-    """Return what can be said of a node that nobody knows."""
+    """Return what can be said of an unknown node."""
     said = attribute_of(node, "text", "title", "alt", "url", "extensionKey", "shortName", "id")
     return f"({text_of(kind_of(node))}{': ' if said else ''}{said})"
 

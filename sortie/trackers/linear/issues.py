@@ -61,7 +61,7 @@ def listed(node: Node, added: AddedStates) -> ListedIssue:
 
 
 def is_gone(node: Node) -> bool:
-    """Tell whether an issue is archived or in the trash: it is there for nobody's work."""
+    """Tell whether an issue is archived or in the trash: it is not worked on."""
     return bool(node.get("trashed")) or node.get("archivedAt") is not None
 
 
@@ -119,7 +119,7 @@ def _person(user: Node | None) -> str | None:
 def blockers_of(relations: Sequence[Node], terminal: Sequence[str]) -> list[Blocker]:
     """Return what blocks an issue: the other end of its inverse relations of that type.
 
-    What was put into the trash blocks nobody. One that cannot be read has no state, and blocks.
+    What was put into the trash blocks no issue. One that cannot be read has no state, and blocks.
     """
     return [
         blocker_of(relation["issue"], terminal)

@@ -1,4 +1,4 @@
-"""Tasks that outlive whoever starts them: the WebSockets of a cluster, and its lease.
+"""Tasks that outlive the task that starts them: the WebSockets of a cluster, and its lease.
 
 Rule: a task that was started here lets no exception out, and has ended when this is closed.
 """

@@ -40,7 +40,7 @@ EXEC_PROTOCOL = "v5.channel.k8s.io"
 _PUT_OFF = 5  # times that a request may be put off
 _WATCH_FOR = 300  # seconds after which the server ends a watch by itself
 _LARGEST_READ = 1 << 16
-_QUEUE = 4  # messages that wait for whoever reads a WebSocket
+_QUEUE = 4  # messages of a WebSocket that wait to be read
 _WIRE = "sortie.transports.kubernetes.wire"
 _OWN_NAMESPACE = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 

@@ -1,7 +1,7 @@
 """One program in a pod, with its stdin and its output, over a WebSocket.
 
-Rule 1: one task reads the socket and one writes to it, so that whoever is cancelled while it sends
-leaves no frame in two. Rule 2: while nobody takes what came, no more is read.
+Rule 1: one task reads the socket and one writes to it, so that a task which is cancelled while it
+sends leaves no frame in two. Rule 2: while what came is not taken, no more is read.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Volumes that were kept because of rescued work, and pods in which they are read.
 
-Rule: a pod that reads belongs to no instance, so no daemon counts or ends it; it ends with whoever
-made it, and in an hour at the latest.
+Rule: a pod that reads belongs to no instance, so no daemon counts or ends it; it ends with the
+program that made it, and in an hour at the latest.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The pods of one namespace: made when a workspace needs one, and ended with it.
 
-Rule 1: a workspace has one pod and one claim, which carry its label; whoever makes them first, by
-the name that follows from the workspace, or takes a pod that waits, has them.
+Rule 1: a workspace has one pod and one claim, which carry its label; the daemon
+that makes them first, by the name that follows from the workspace, or takes a pod that waits, has
+them.
 Rule 2: a pod that carries the token of another life of this daemon is ended, and has gone, before
 its workspace is used again. Rule 3: no claim is deleted while a pod may use it.
 """

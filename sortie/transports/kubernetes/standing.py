@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
-# Reasons for which no container of a pod begins until somebody changes something.
+# Reasons for which no container of a pod begins until a person changes something.
 _HOPELESS = frozenset(
     {
         "ImagePullBackOff",

@@ -61,7 +61,7 @@ class KubernetesTransport:
     """The pods of one namespace; ``root`` is where their volumes are mounted.
 
     ``token`` stands for this life of the daemon. ``kept`` bytes of each stream of a program are
-    kept in its pod while nobody takes them; ``links`` is told of links that programs have outlived,
+    kept in its pod until they are taken; ``links`` is told of links that programs have outlived,
     and ``tell`` of each pod that a workspace has from then on, and the seconds that it took.
     """
 

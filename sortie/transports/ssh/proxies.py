@@ -15,7 +15,7 @@ _TAIL = 500
 
 
 class Proxy:
-    """A running ProxyCommand. It is in our session, so that nobody takes it for a stray."""
+    """A running ProxyCommand. It is in our session, so that no sweep takes it for a stray."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process

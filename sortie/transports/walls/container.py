@@ -40,9 +40,9 @@ _INSIDE = "/run/sortie"
 
 FIFO = "daemon-lives"
 WAITING = 'exec 3<>"$0" 4<"$0" 3>&- && read -r _ <&4'
-"""The script of the shell: it waits until nobody holds the FIFO, its $0, open for writing any more.
+"""The script of the shell: it waits until no process has the FIFO, its $0, open for writing.
 
-To open it for reading alone would wait for somebody who writes, who may have ended before."""
+To open it for reading alone would wait for a process that writes, which may have ended before."""
 
 LOW_LIMITS = ("--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1024:1024")
 """Of the process that keeps a container: an engine's own are more than some processes may set."""
@@ -150,7 +150,7 @@ async def remove_former(engine: ContainerEngine, daemon: str) -> int:
 
 
 def _remove_places(daemon: str) -> None:
-    """Remove the directories of FIFOs that earlier lives left, of which nobody reads any more."""
+    """Remove the directories of FIFOs that earlier lives left, which no process reads."""
     for place in Path(tempfile.gettempdir()).glob(f"{PREFIX}{daemon}-*"):
         if is_over(place.name) and place.lstat().st_uid == os.geteuid():
             shutil.rmtree(place, ignore_errors=True)

@@ -2,7 +2,7 @@
 for each clean clone in which its work is judged.
 
 Rule 1: a container is there while its programs are, and removed before the run is over.
-Rule 2: an image is pulled once, by whoever asks first; the others wait for that.
+Rule 2: an image is pulled once, by the first run that needs it; the others wait for that.
 """
 
 from __future__ import annotations

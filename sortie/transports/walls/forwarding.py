@@ -136,7 +136,7 @@ async def _send_request(
 
 
 async def _gone(agent: AgentSide) -> None:
-    """Wait until the agent closes its end, or sends what nobody has asked for."""
+    """Wait until the agent closes its end, or sends what was not asked for."""
     unasked = 0
     while unasked < CHUNK and (chunk := await agent.stream.receive_some(CHUNK)):
         unasked += len(chunk)

@@ -101,7 +101,7 @@ class Draft:
             self._tell(KeyOutcome.LOST, path, "", why)
 
     def lack(self, key: str, why: str) -> None:
-        """Tell what the new settings need and nobody knows."""
+        """Tell what the new settings need and the old ones do not say."""
         place = Place(source=self._old.place.source)
         key = ".".join(filter(None, (dotted(self._at), key)))
         self.told.append(Told(outcome=KeyOutcome.LOST, place=place, key=key, message=why))
@@ -114,7 +114,7 @@ class Draft:
         self.told.append(Told(outcome=KeyOutcome.ADDED, place=place, key=key, to=key, message=why))
 
     def lose_the_rest(self) -> None:
-        """Tell of every key that nobody knew."""
+        """Tell of every key that was not known."""
         for path in [*self._leaves(self._old, ())]:
             if not any(path[:length] in self._seen for length in range(1, len(path) + 1)):
                 self.lose(path, "is not known")

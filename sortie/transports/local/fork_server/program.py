@@ -1,4 +1,4 @@
-"""Starts the program of a request, as a child of whoever is to reap it."""
+"""Starts the program of a request, as a child of the process that is to reap it."""
 
 from __future__ import annotations
 
