@@ -16,7 +16,7 @@ from sortie.agents import OnEvents
 from sortie.agents.exits import Failure, exit_failure
 from sortie.agents.launch import AgentLaunch
 from sortie.agents.output import ErrorOutput
-from sortie.model import AgentError, ErrorKind, ProcessIdentity, TransportError
+from sortie.model import AgentError, ErrorKind, ProcessIdentity, TransportError, TurnResult
 from sortie.model.turns import AgentEvent
 from sortie.transports import Process
 from sortie.transports.exit_shortage import exit_shortage
@@ -26,6 +26,10 @@ POLITE_END = 2.5
 
 _END_PATIENCE = 5.0
 """Seconds that a process may run after it has closed its output."""
+
+
+SESSION_LEFT = Failure(ErrorKind.TURN_CANCELLED, "the session was left")
+"""How a turn ends whose session is left."""
 
 
 class NotPrompted(Exception):
@@ -97,7 +101,7 @@ class ProtocolProcess:
             self.leaving_error = error
             self._over(error)
         finally:
-            self._over(Failure(ErrorKind.TURN_CANCELLED, "the session was left"))
+            self._over(SESSION_LEFT)
             self._gone.set()
 
     async def end(self, *, politely: bool) -> None:
@@ -113,7 +117,7 @@ class ProtocolProcess:
     def leave(self, *, politely: bool) -> None:
         """Ask the process to end; ``end`` also waits."""
         self._is_polite = politely and self._on_events is None
-        self._over(Failure(ErrorKind.TURN_CANCELLED, "the session was left"))
+        self._over(SESSION_LEFT)
 
     def in_its_words(self, message: str) -> str:
         """Return a message with the last thing that the agent wrote outside of the protocol."""
@@ -121,6 +125,21 @@ class ProtocolProcess:
         return f"{message}: {said}" if said and said not in message else message
 
     # For adapters
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether another turn can begin in it."""
+        raise NotImplementedError
+
+    async def turn(
+        self, prompt: str, on_events: OnEvents, news: Sequence[AgentEvent]
+    ) -> TurnResult | None:
+        """Run one prompt and return how the turn failed, None where it is a good one.
+
+        ``news`` is told first, behind the launch. Raises TransportError, and NotPrompted where the
+        process had ended before it could take the prompt.
+        """
+        raise NotImplementedError
 
     def _take(self, events: Sequence[Any]) -> bool:
         """Handle events of the protocol; return whether a line was too long."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-
-import trio
+from functools import partial
 
 from sortie.agents import SessionParams
 from sortie.agents.acp.asking import asking_variables
@@ -16,6 +15,7 @@ from sortie.agents.acp.process import AgentProcess
 from sortie.agents.acp.session import AcpSession
 from sortie.agents.acp.settings import DEFAULT_COMMAND, AcpSettings
 from sortie.agents.launch import AgentLaunch, check_workspace, resolve_command
+from sortie.agents.protocol_session import started
 from sortie.model.secrets import credentials_of, redactor
 from sortie.transports import Command, Stdin
 
@@ -75,11 +75,6 @@ class AcpAgent:
             redacted=redacted,
             now=self._now,
         )
-        async with trio.open_nursery() as nursery:
-            session = AcpSession(opening, nursery, lambda: AgentProcess(launch))
-            try:
-                await session.start()
-                yield session
-            finally:
-                with trio.CancelScope(shield=True):  # bounded by the transport
-                    await session.leave()
+        new_process = partial(AgentProcess, launch)
+        async with started(lambda nursery: AcpSession(opening, nursery, new_process)) as session:
+            yield session

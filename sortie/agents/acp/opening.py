@@ -21,7 +21,7 @@ from sortie.agents.acp.process import AgentProcess, Reply
 from sortie.agents.acp.reader import ReaderContext, UpdateReader
 from sortie.agents.acp.settings import ALLOW_ALL, AcpSettings
 from sortie.agents.acp.usage import model_of
-from sortie.agents.exits import Failure
+from sortie.agents.protocol_session import NotResumed, Opened
 from sortie.model import AgentError, ErrorKind
 from sortie.model.numbers import seconds_text
 
@@ -58,22 +58,6 @@ class Opening(Struct, frozen=True, kw_only=True):
         return [{"name": server.name, "command": command, "args": arguments, "env": env}]
 
 
-class Opened(Struct, frozen=True, kw_only=True):
-    """A session in a process; ``lost`` says why it does not go on with the one it should.
-
-    ``mode`` is the one that was set so that the agent asks about what the rules deny.
-    """
-
-    session_id: str
-    agent: str
-    lost: str | None = None
-    mode: str | None = None
-
-
-class NotResumed(Exception):
-    """An agent has not answered whether a session can be gone on with; its process is lost."""
-
-
 async def open_session(process: AgentProcess, opening: Opening, resume: str | None) -> Opened:
     """Greet the agent and have a session in its process.
 
@@ -107,7 +91,8 @@ async def open_session(process: AgentProcess, opening: Opening, resume: str | No
     if process.reader.usage.cost is None:  # else it was told as the session was loaded
         process.reader.usage.cost = cost
     mode = await _choose(process, process.reader.asking, opening, opened.result)
-    return Opened(session_id=id_, agent=agent, lost=lost, mode=mode)
+    told = f"[mode] {mode} was set: acp.permissions denies what it asks about" if mode else None
+    return Opened(session_id=id_, lost=lost, told=told)
 
 
 async def _greet(process: AgentProcess, opening: Opening) -> Initialized:
@@ -241,8 +226,3 @@ def _lacks(key: str, what: str, offered: list[str]) -> AgentError:
         f"{key} is set, but the agent offers {what}; its options: {shown}; leave the key out, or"
         " say it on the agent's command line",
     )
-
-
-def session_left() -> Failure:
-    """Return how a turn ends whose session is left."""
-    return Failure(ErrorKind.TURN_CANCELLED, "the session was left")

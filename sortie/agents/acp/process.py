@@ -58,11 +58,11 @@ class AgentProcess(ProtocolProcess):
         return self._reply
 
     async def turn(
-        self, prompt: str, on_events: OnEvents, before: Sequence[AgentEvent]
+        self, prompt: str, on_events: OnEvents, news: Sequence[AgentEvent]
     ) -> TurnResult | None:
         """Run one prompt and return how the turn failed, None where it is a good one.
 
-        ``before`` is told first, behind the launch. Raises TransportError, and NotPrompted where
+        ``news`` is told first, behind the launch. Raises TransportError, and NotPrompted where
         the process had ended before it could take the prompt.
         """
         assert self.reader is not None
@@ -74,7 +74,7 @@ class AgentProcess(ProtocolProcess):
         self._on_events, self._has_answered = on_events, False
         try:
             on_events([Launched(process=self._identity)])
-            if early := [*before, *reader.usage.credits()]:
+            if early := [*news, *reader.usage.credits()]:
                 on_events(early)
             if not self.is_usable:
                 raise NotPrompted

@@ -61,6 +61,7 @@ class UpdateReader:
 
     def __init__(self, context: ReaderContext) -> None:
         self._context = context
+        self.agent = context.agent
         self.usage = UsageReader(context.agent)
         self.asking = Asking(context.agent, context.settings)
         self.is_kiro = False

@@ -15,6 +15,7 @@ from sortie.agents.codex.reader import CodexContext, CodexReader
 from sortie.agents.codex.session import CodexSession
 from sortie.agents.codex.settings import BASE_URL, DEFAULT_COMMAND, CodexSettings
 from sortie.agents.launch import AgentLaunch, check_workspace, resolve_command
+from sortie.agents.protocol_session import started
 from sortie.model import AgentError, ErrorKind
 from sortie.model.secrets import credentials_of, redactor
 from sortie.transports import Command, Stdin
@@ -57,16 +58,12 @@ class CodexAgent:
         opening = ThreadOpening(
             params=params, settings=settings, has_key=key is not None, redacted=redacted
         )
-        async with trio.open_nursery() as nursery:
-            session = CodexSession(
-                opening, nursery, lambda: CodexProcess(launch, CodexReader(context), policy)
-            )
-            try:
-                await session.start()
-                yield session
-            finally:
-                with trio.CancelScope(shield=True):  # bounded by the transport
-                    await session.leave()
+
+        def new_process() -> CodexProcess:
+            return CodexProcess(launch, CodexReader(context), policy)
+
+        async with started(lambda nursery: CodexSession(opening, nursery, new_process)) as session:
+            yield session
 
 
 async def _base_url(params: SessionParams) -> str | None:

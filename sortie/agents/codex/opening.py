@@ -17,6 +17,7 @@ from sortie.agents.codex.failures import LOGIN
 from sortie.agents.codex.opening_params import thread_params
 from sortie.agents.codex.process import CodexProcess, CodexReply
 from sortie.agents.codex.settings import CodexSettings
+from sortie.agents.protocol_session import Opened
 from sortie.codex.events import AccountRead, CallFailed, ServerGreeted, ThreadOpened
 from sortie.model import AgentError, ErrorKind
 from sortie.model.numbers import seconds_text
@@ -41,16 +42,7 @@ class ThreadOpening(Struct, frozen=True, kw_only=True):
         return max(self.settings.start_timeout_ms / 1000, self.params.read_timeout)
 
 
-class OpenThread(Struct, frozen=True, kw_only=True):
-    """A thread in a process; ``lost`` says why it does not go on with the one it should."""
-
-    thread_id: str
-    lost: str | None = None
-
-
-async def open_thread(
-    process: CodexProcess, opening: ThreadOpening, resume: str | None
-) -> OpenThread:
+async def open_thread(process: CodexProcess, opening: ThreadOpening, resume: str | None) -> Opened:
     """Greet Codex and have a thread in its process. Raises AgentError and TransportError."""
     client = process.client
     greet = partial(client.initialize, "sortie", "Sortie", sortie.__version__)
@@ -77,7 +69,7 @@ async def open_thread(
     if len(opened.thread_id) > _ID_LIMIT or not opened.thread_id.isprintable():
         raise AgentError(ErrorKind.RESPONSE_ERROR, "codex's thread has an id that cannot be kept")
     process.reader.usage.model = values.text(opened.result, "model") or opening.settings.model
-    return OpenThread(thread_id=opened.thread_id, lost=lost)
+    return Opened(session_id=opened.thread_id, lost=lost)
 
 
 async def _require_login(process: CodexProcess, opening: ThreadOpening) -> None:
