@@ -48,9 +48,9 @@ async def work(
     except Exception as exc:  # the edge: one run's bug is one failed run
         end = _crashed(exc, reporter)
     return RunReport(
-        end=_clean(end, context.redact) or Stopped(completed=run.completed),
-        turns=run.turns,
-        spent=run.usage.spent,
+        end=_clean(end, context.redact) or Stopped(completed=run.turns.completed),
+        turns=run.turns.number,
+        spent=run.turns.usage.spent,
         seconds=trio.current_time() - began,
         summary=run.summary,
         stage_result=run.stage_result,
@@ -66,7 +66,7 @@ async def _failed(error: Abandoned, run: Run) -> Failed:
     """
     failed = blamed(error.failed, error, began=run.began)
     if (
-        run.turns
+        run.turns.number
         or failed != error.failed
         or failed.occupied
         or failed.kind not in _ROOT_MAY_BE_WHY
