@@ -19,7 +19,6 @@ from collections.abc import Mapping, Sequence
 from enum import Enum, auto
 from typing import Any, Literal
 
-from sortie.acp import values, wire
 from sortie.acp.events import (
     ClientEvent,
     ExtensionTold,
@@ -33,7 +32,8 @@ from sortie.acp.events import (
     SettingTaken,
     When,
 )
-from sortie.acp.wire import (
+from sortie.json_rpc import values, wire
+from sortie.json_rpc.wire import (
     BadRequest,
     Id,
     Incoming,

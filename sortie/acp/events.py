@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from sortie.acp.wire import Id, Junk
+from sortie.json_rpc.wire import Id, Junk
 from sortie.lines import LineTooLong
 from sortie.model.hiding import repr_without
 

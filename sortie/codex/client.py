@@ -21,17 +21,6 @@ from collections.abc import Mapping, Sequence
 from enum import Enum, auto
 from typing import Any, Literal
 
-from sortie.acp import values, wire
-from sortie.acp.wire import (
-    BadRequest,
-    Id,
-    Incoming,
-    MessageReader,
-    RpcError,
-    RpcNotification,
-    RpcRequest,
-    RpcResult,
-)
 from sortie.codex.approvals import APPROVALS, denial
 from sortie.codex.events import (
     AccountRead,
@@ -43,6 +32,17 @@ from sortie.codex.events import (
     ServerTold,
     ThreadOpened,
     TurnFinished,
+)
+from sortie.json_rpc import values, wire
+from sortie.json_rpc.wire import (
+    BadRequest,
+    Id,
+    Incoming,
+    MessageReader,
+    RpcError,
+    RpcNotification,
+    RpcRequest,
+    RpcResult,
 )
 from sortie.lines import LINE_LIMIT
 

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from sortie.acp.wire import JUNK_SHOWN, Junk, MessageReader
 from sortie.agents.output import AgentOutput
 from sortie.agents.texts import Texts
 from sortie.http.answers import HttpAnswer
+from sortie.json_rpc.wire import JUNK_SHOWN, Junk, MessageReader
 from sortie.model.secrets import redactor
 from sortie.model.texts import cut, end_of, start_of
 from sortie.model.turns import NOTIFICATION_LIMIT, AgentEvent, notification

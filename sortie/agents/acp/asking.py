@@ -13,10 +13,10 @@ from typing import Any
 
 from msgspec import Struct
 
-from sortie.acp import values
 from sortie.agents.acp.settings import ALLOW_ALL, ASK_NOTHING, AcpSettings
 from sortie.agents.exits import Failure
 from sortie.agents.permissions import Ruling
+from sortie.json_rpc import values
 from sortie.model import ErrorKind
 
 CHANGING_KINDS = frozenset({"edit", "delete", "move", "execute", "fetch"})

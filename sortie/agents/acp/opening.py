@@ -11,7 +11,6 @@ import trio
 from msgspec import Struct
 
 import sortie
-from sortie.acp import values
 from sortie.acp.events import Initialized, RequestFailed, SessionOpened, SettingTaken
 from sortie.agents import SessionParams
 from sortie.agents.acp.asking import Asking
@@ -22,6 +21,7 @@ from sortie.agents.acp.reader import ReaderContext, UpdateReader
 from sortie.agents.acp.settings import ALLOW_ALL, AcpSettings
 from sortie.agents.acp.usage import model_of
 from sortie.agents.protocol_session import NotResumed, Opened
+from sortie.json_rpc import values
 from sortie.model import AgentError, ErrorKind
 from sortie.model.numbers import seconds_text
 

@@ -8,8 +8,8 @@ from urllib.parse import unquote
 
 from msgspec import Struct
 
-from sortie.acp import values
 from sortie.agents.permissions import PermissionRules, ruling_for
+from sortie.json_rpc import values
 from sortie.model.asked_permissions import Granted
 
 _PATH_KEYS = frozenset(

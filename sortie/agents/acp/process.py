@@ -15,11 +15,11 @@ from sortie.acp.events import (
     SessionOpened,
     SettingTaken,
 )
-from sortie.acp.wire import Junk
 from sortie.agents import OnEvents
 from sortie.agents.acp.reader import UpdateReader
 from sortie.agents.launch import AgentLaunch
 from sortie.agents.protocol_process import NotPrompted, ProtocolProcess
+from sortie.json_rpc.wire import Junk
 from sortie.lines import LineTooLong
 from sortie.model import AgentError, TurnResult
 from sortie.model.texts import UNUSABLE

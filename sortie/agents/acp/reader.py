@@ -11,7 +11,6 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from sortie.acp import values
 from sortie.acp.events import (
     ClientEvent,
     ExtensionTold,
@@ -33,6 +32,7 @@ from sortie.agents.exits import Failure
 from sortie.agents.output import LastAnswer
 from sortie.agents.permissions import ruling_for
 from sortie.agents.texts import Texts
+from sortie.json_rpc import values
 from sortie.lines import strip_escapes
 from sortie.model import ErrorKind
 from sortie.model.asked_permissions import Granted

@@ -8,9 +8,9 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from sortie.acp import values
 from sortie.agents.acp.permissions import paths_of
 from sortie.agents.permissions import TOOL_KINDS, is_inside
+from sortie.json_rpc import values
 from sortie.model import cut
 from sortie.model.asked_permissions import permission_name
 from sortie.model.texts import start_of

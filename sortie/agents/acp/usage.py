@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from enum import Enum, auto
 from typing import Any
 
-from sortie.acp import values
+from sortie.json_rpc import values
 from sortie.model.turns import Usage
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sortie.acp import values
 from sortie.agents.exits import Failure
+from sortie.json_rpc import values
 from sortie.model import ErrorKind
 
 INJECTED = ("Info: ", "Error: ", "Warning: ", "Config warning", "[MODE_UPDATE]")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from sortie.acp.values import mapping
+from sortie.json_rpc.values import mapping
 from sortie.lines import strip_escapes
 from sortie.model.texts import start_of
 

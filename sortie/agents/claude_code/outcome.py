@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from sortie.acp.values import items, mapping
 from sortie.agents.claude_code.messages import text_of
 from sortie.agents.exits import Failure
 from sortie.agents.usage_limit import from_seconds, names_a_limit, reset_time
+from sortie.json_rpc.values import items, mapping
 from sortie.lines import strip_escapes
 from sortie.model import ErrorKind
 from sortie.model.texts import start_of

@@ -9,13 +9,13 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from sortie.acp.values import items, mapping
 from sortie.agents.claude_code.messages import summary, system_text, text_of, whole
 from sortie.agents.claude_code.outcome import Outcome
 from sortie.agents.claude_code.tokens import TokenCounts, TokenLedger
 from sortie.agents.claude_code.tools import ClaudeToolCalls
 from sortie.agents.exits import Failure
 from sortie.agents.output import LastAnswer
+from sortie.json_rpc.values import items, mapping
 from sortie.lines import strip_escapes
 from sortie.model.texts import start_of
 from sortie.model.turns import (

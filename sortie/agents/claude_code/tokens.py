@@ -14,7 +14,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from sortie.acp import values
+from sortie.json_rpc import values
 from sortie.model.turns import Usage
 
 _TOTAL_LIMIT = 2**53

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from sortie.acp import values
 from sortie.agents.exits import Failure
 from sortie.agents.usage_limit import names_a_limit
+from sortie.json_rpc import values
 from sortie.model import ErrorKind
 
 MESSAGE_LIMIT = 1000

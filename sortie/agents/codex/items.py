@@ -7,8 +7,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from sortie.acp import values
 from sortie.agents.permissions import is_inside
+from sortie.json_rpc import values
 from sortie.model.texts import cut, start_of
 from sortie.model.turns import AgentEvent, ToolEnded, ToolStarted
 

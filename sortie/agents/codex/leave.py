@@ -7,10 +7,10 @@ from typing import Any
 
 from msgspec import Struct
 
-from sortie.acp import values
 from sortie.agents.codex.items import change_kind, command_paths
 from sortie.agents.permissions import PermissionRules, is_inside, ruling_for
 from sortie.codex import approvals
+from sortie.json_rpc import values
 
 _MCP_CALL = "mcp_tool_call"
 

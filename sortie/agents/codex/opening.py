@@ -11,7 +11,6 @@ import trio
 from msgspec import Struct
 
 import sortie
-from sortie.acp import values
 from sortie.agents import SessionParams
 from sortie.agents.codex.failures import LOGIN
 from sortie.agents.codex.opening_params import thread_params
@@ -19,6 +18,7 @@ from sortie.agents.codex.process import CodexProcess, CodexReply
 from sortie.agents.codex.settings import CodexSettings
 from sortie.agents.protocol_session import Opened
 from sortie.codex.events import AccountRead, CallFailed, ServerGreeted, ThreadOpened
+from sortie.json_rpc import values
 from sortie.model import AgentError, ErrorKind
 from sortie.model.numbers import seconds_text
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import trio
 
-from sortie.acp.wire import Junk
 from sortie.agents import OnEvents
 from sortie.agents.codex.reader import CodexReader
 from sortie.agents.launch import AgentLaunch
@@ -24,6 +23,7 @@ from sortie.codex.events import (
     ThreadOpened,
     TurnFinished,
 )
+from sortie.json_rpc.wire import Junk
 from sortie.lines import LineTooLong
 from sortie.model import TurnResult
 from sortie.model.texts import UNUSABLE

@@ -12,7 +12,6 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sortie.acp import values
 from sortie.agents.codex.failures import MESSAGE_LIMIT, error_line, turn_failure
 from sortie.agents.codex.items import ToolItems
 from sortie.agents.codex.leave import leave_for
@@ -23,6 +22,7 @@ from sortie.agents.output import LastAnswer
 from sortie.agents.texts import Texts
 from sortie.codex.approvals import denial, grant
 from sortie.codex.events import ApprovalAsked, CallDeclined, CallFailed, ServerTold, TurnFinished
+from sortie.json_rpc import values
 from sortie.lines import strip_escapes
 from sortie.model import ErrorKind
 from sortie.model.hiding import repr_without

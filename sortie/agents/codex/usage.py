@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from sortie.acp import values
 from sortie.agents.usage_limit import from_seconds
+from sortie.json_rpc import values
 from sortie.model.turns import Usage
 
 _COUNTS = ("inputTokens", "outputTokens", "cachedInputTokens", "cacheWriteInputTokens")

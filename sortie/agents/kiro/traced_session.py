@@ -15,10 +15,10 @@ from contextlib import asynccontextmanager
 import trio
 from msgspec import Struct
 
-from sortie.acp import values
 from sortie.agents import OnEvents, Session, SessionParams
 from sortie.agents.kiro.host_source import HostSource
 from sortie.agents.kiro.sources import ConversationSource, LocalSource
+from sortie.json_rpc import values
 from sortie.kiro.conversations import (
     ConversationError,
     ModelAnswer,

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sortie.acp import values
+from sortie.json_rpc import values
 from sortie.kiro.conversations.records import (
     Conversation,
     ConversationSummary,

@@ -15,7 +15,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from sortie.acp import values
+from sortie.json_rpc import values
 from sortie.kiro.conversations.database_v1 import opened, tables
 from sortie.kiro.conversations.files import lines_in, object_in, read_bytes
 from sortie.kiro.conversations.history_v1 import read_document

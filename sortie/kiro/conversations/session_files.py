@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, ClassVar
 
-from sortie.acp import values
+from sortie.json_rpc import values
 from sortie.kiro.conversations.files import milliseconds, read_lines, read_object
 from sortie.kiro.conversations.records import (
     Conversation,

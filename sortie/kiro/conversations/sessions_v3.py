@@ -14,7 +14,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from sortie.acp import values
+from sortie.json_rpc import values
 from sortie.kiro.conversations.files import milliseconds, names_in
 from sortie.kiro.conversations.records import (
     Conversation,

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from sortie.acp import values
+from sortie.json_rpc import values
 from sortie.kiro.entire.repository import EntireError, read_file, write_file
 
 VERBS = {

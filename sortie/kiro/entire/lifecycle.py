@@ -8,7 +8,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
-from sortie.acp import values
+from sortie.json_rpc import values
 from sortie.kiro.entire.repository import EntireError, EntireRepository, write_file
 from sortie.kiro.entire.transcripts import EMPTY, Transcript, native
 

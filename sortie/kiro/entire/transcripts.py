@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from sortie.acp import values
+from sortie.json_rpc import values
 from sortie.kiro.conversations.files import milliseconds
 from sortie.kiro.conversations.history_v1 import read_document
 from sortie.kiro.conversations.records import (

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sortie.acp import wire
-from sortie.acp.wire import (
+from sortie.json_rpc import wire
+from sortie.json_rpc.wire import (
     BadRequest,
     Incoming,
     Junk,
