@@ -7,38 +7,12 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from sortie.json_rpc.wire import Id, Junk
-from sortie.lines import LineTooLong
+from sortie.json_rpc.events import ConnectionEvent
+from sortie.json_rpc.wire import Id
 from sortie.model.hiding import repr_without
 
 When = Literal["replay", "turn", "late"]
 """Where an update stands: in the opening of a session, in a turn, or outside of both."""
-
-
-class Initialized(Struct, frozen=True):
-    """The agent speaks version 1; ``result`` has its name and what it can do."""
-
-    result: Mapping[str, Any]
-
-    __repr__ = repr_without("result")
-
-
-class SessionOpened(Struct, frozen=True):
-    """There is a session, new or gone on with; ``result`` has its modes and options."""
-
-    session_id: str
-    result: Mapping[str, Any]
-
-    __repr__ = repr_without("result")
-
-
-class SettingTaken(Struct, frozen=True):
-    """The agent took a mode or an option."""
-
-    method: str
-    result: Mapping[str, Any]
-
-    __repr__ = repr_without("result")
 
 
 class SessionUpdated(Struct, frozen=True):
@@ -65,19 +39,6 @@ class PermissionRequested(Struct, frozen=True):
     __repr__ = repr_without("call", "options")
 
 
-class RequestDeclined(Struct, frozen=True):
-    """A request of the agent's was answered already, with no.
-
-    It is something that is not offered, or a permission where none can be given: in a cancel,
-    before the session is open, in a replay. ``method`` is "" where the request had no usable id.
-    """
-
-    method: str
-    params: Mapping[str, Any]
-
-    __repr__ = repr_without("params")
-
-
 class PromptAnswered(Struct, frozen=True):
     """The turn is over. ``stop_reason`` is the agent's word, "" where it gave none."""
 
@@ -85,17 +46,6 @@ class PromptAnswered(Struct, frozen=True):
     result: Mapping[str, Any]
 
     __repr__ = repr_without("result")
-
-
-class RequestFailed(Struct, frozen=True):
-    """A request of ours was answered with an error; one to ``session/prompt`` ends the turn."""
-
-    method: str
-    code: int
-    message: str
-    data: Any = None
-
-    __repr__ = repr_without("data")
 
 
 class ExtensionTold(Struct, frozen=True):
@@ -107,16 +57,5 @@ class ExtensionTold(Struct, frozen=True):
     __repr__ = repr_without("params")
 
 
-ClientEvent = (
-    Initialized
-    | SessionOpened
-    | SettingTaken
-    | SessionUpdated
-    | PermissionRequested
-    | RequestDeclined
-    | PromptAnswered
-    | RequestFailed
-    | ExtensionTold
-    | Junk
-    | LineTooLong
-)
+AcpEvent = SessionUpdated | PermissionRequested | PromptAnswered | ExtensionTold
+ClientEvent = ConnectionEvent | AcpEvent

@@ -1,5 +1,6 @@
-"""JSON-RPC 2.0 on a byte stream, as plain values: bytes in, messages and events out.
+"""JSON-RPC 2.0 on a byte stream, and what protocols of agents have in common, as plain values.
 
 No module in here does I/O, knows a clock or starts a task. ``wire`` frames messages and serves
-either side; ``values`` reads what may be missing or of another type.
+either side; ``connection`` is the client's side of one connection, and ``events`` what that tells;
+``values`` reads what may be missing or of another type.
 """

@@ -8,7 +8,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from sortie.acp.client import ClientConnection, ConnectionState
+from sortie.acp.client import ClientConnection
+from sortie.json_rpc.connection import ConnectionState
 
 _words = st.sampled_from(
     ["s", "t1", "", "end_turn", "cancelled", "edit", "execute", "completed", "failed", "/w/a", "x"]

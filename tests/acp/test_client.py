@@ -8,18 +8,21 @@ from typing import Any
 
 import pytest
 
-from sortie.acp.client import ClientConnection, ConnectionState
+from sortie.acp.client import ClientConnection
 from sortie.acp.events import (
     ClientEvent,
     ExtensionTold,
-    Initialized,
     PermissionRequested,
     PromptAnswered,
+    SessionUpdated,
+)
+from sortie.json_rpc.connection import ConnectionState
+from sortie.json_rpc.events import (
+    Initialized,
+    RequestAnswered,
     RequestDeclined,
     RequestFailed,
     SessionOpened,
-    SessionUpdated,
-    SettingTaken,
 )
 
 CANCELLED = {"outcome": {"outcome": "cancelled"}}
@@ -85,7 +88,7 @@ def test_from_the_greeting_to_the_end_of_a_turn() -> None:
     assert events == [
         Initialized({"protocolVersion": 1, "agentInfo": {"name": "x"}}),
         SessionOpened("s", {"sessionId": "s", "modes": None}),
-        SettingTaken("session/set_mode", {}),
+        RequestAnswered("session/set_mode", {}),
         PromptAnswered("end_turn", {"stopReason": "end_turn"}),
     ]
     assert [(sent["id"], sent["method"], sent["params"]) for sent in peer.heard] == [

@@ -10,17 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sortie.codex.approvals import APPROVALS
-from sortie.codex.client import CodexConnection, CodexState
-from sortie.codex.events import (
-    AccountRead,
-    ApprovalAsked,
-    CallDeclined,
-    CallFailed,
-    CodexEvent,
-    ServerGreeted,
-    ServerTold,
-    ThreadOpened,
-    TurnFinished,
+from sortie.codex.client import CodexConnection
+from sortie.codex.events import ApprovalAsked, CodexEvent, ServerTold, TurnFinished
+from sortie.json_rpc.connection import ConnectionState
+from sortie.json_rpc.events import (
+    Initialized,
+    RequestAnswered,
+    RequestDeclined,
+    RequestFailed,
+    SessionOpened,
 )
 
 COMMAND = "item/commandExecution/requestApproval"
@@ -84,14 +82,14 @@ def test_a_thread_is_opened_and_a_turn_is_run(peer: CodexPeer) -> None:
 
     assert [message["method"] for message in hello] == ["initialize", "initialized"]
     assert (greeted, account) == (
-        [ServerGreeted({"userAgent": "x"})],
-        [AccountRead({"account": None})],
+        [Initialized({"userAgent": "x"})],
+        [RequestAnswered("account/read", {"account": None})],
     )
-    assert [type(event) for event in opened] == [ThreadOpened]
+    assert [type(event) for event in opened] == [SessionOpened]
     assert turn["params"]["sandboxPolicy"] == POLICY
     assert begun == []
     assert peer.ended() == [TurnFinished("completed", {"id": "u", "status": "completed"})]
-    assert peer.client.state is CodexState.IDLE
+    assert peer.client.state is ConnectionState.IDLE
 
 
 def test_a_thread_is_gone_on_with_without_its_history(peer: CodexPeer) -> None:
@@ -105,8 +103,8 @@ def test_a_thread_is_gone_on_with_without_its_history(peer: CodexPeer) -> None:
 
     assert asked["method"] == "thread/resume"
     assert asked["params"] == {"threadId": "old", "excludeTurns": True, "cwd": "/w"}
-    assert refused == [CallFailed("thread/resume", -32600, "no rollout found")]
-    assert peer.client.state is CodexState.READY
+    assert refused == [RequestFailed("thread/resume", -32600, "no rollout found")]
+    assert peer.client.state is ConnectionState.READY
 
 
 @pytest.mark.parametrize("thread", [{"id": "another"}, {}, None])
@@ -118,8 +116,8 @@ def test_another_thread_is_none(peer: CodexPeer, thread: object) -> None:
 
     (failed,) = peer.tell(id=2, result={"thread": thread})
 
-    assert isinstance(failed, CallFailed)
-    assert peer.client.state is CodexState.READY
+    assert isinstance(failed, RequestFailed)
+    assert peer.client.state is ConnectionState.READY
 
 
 def test_a_turn_that_does_not_begin_is_over(peer: CodexPeer) -> None:
@@ -129,8 +127,8 @@ def test_a_turn_that_does_not_begin_is_over(peer: CodexPeer) -> None:
 
     failed = peer.tell(id=3, error={"code": -32600, "message": "thread not found"})
 
-    assert failed == [CallFailed("turn/start", -32600, "thread not found")]
-    assert peer.client.state is CodexState.IDLE
+    assert failed == [RequestFailed("turn/start", -32600, "thread not found")]
+    assert peer.client.state is ConnectionState.IDLE
 
 
 def test_only_the_end_of_its_own_turn_ends_it(peer: CodexPeer) -> None:
@@ -140,7 +138,7 @@ def test_only_the_end_of_its_own_turn_ends_it(peer: CodexPeer) -> None:
     others = [*peer.ended("earlier"), *peer.ended("u", "subagent"), *peer.ended(7)]
 
     assert all(isinstance(event, ServerTold) for event in others)
-    assert peer.client.state is CodexState.TURN
+    assert peer.client.state is ConnectionState.TURN
     assert [type(event) for event in peer.ended()] == [TurnFinished]
 
 
@@ -216,11 +214,11 @@ def test_an_interrupt_denies_what_is_open_and_what_comes(peer: CodexPeer) -> Non
     peer.begin()
     peer.tell(id=0, method=COMMAND, params={})
 
-    peer.client.interrupt()
+    peer.client.cancel()
     declined = peer.tell(id=1, method=COMMAND, params={})
     sent = peer.sent
 
-    assert declined == [CallDeclined(COMMAND, {})]
+    assert declined == [RequestDeclined(COMMAND, {})]
     assert [message.get("result") for message in sent if "result" in message] == [DECLINED] * 2
     assert [m["params"] for m in sent if "method" in m] == [{"threadId": "t", "turnId": "u"}]
     assert [type(event) for event in peer.ended()] == [TurnFinished]
@@ -232,7 +230,7 @@ def test_a_turn_whose_id_is_not_known_yet_is_interrupted_as_soon_as_it_is(peer: 
     peer.client.start_turn("x", POLICY)
     peer.client.data_to_send()
 
-    peer.client.interrupt()
+    peer.client.cancel()
     before = peer.sent
     started = {"threadId": "t", "turn": {"id": "u"}}
     peer.tell(method="turn/started", params=started)
@@ -250,7 +248,7 @@ def test_outside_of_a_turn_all_is_denied(peer: CodexPeer, method: str) -> None:
     declined = peer.tell(id=5, method=method, params={"x": 1})
     (answer,) = peer.sent
 
-    assert declined == [CallDeclined(method, {"x": 1})]
+    assert declined == [RequestDeclined(method, {"x": 1})]
     assert answer["id"] == 5
     assert answer["result"] in (
         DECLINED,
@@ -266,7 +264,7 @@ def test_what_is_not_offered_is_an_error(peer: CodexPeer) -> None:
 
     declined = peer.tell(id="a", method="item/tool/call", params={})
 
-    assert declined == [CallDeclined("item/tool/call", {})]
+    assert declined == [RequestDeclined("item/tool/call", {})]
     assert peer.sent[0]["error"]["code"] == -32601
 
 
@@ -283,7 +281,7 @@ def test_the_end_of_the_stream_is_the_end(peer: CodexPeer) -> None:
     peer.client.feed(json.dumps(line).encode())
 
     assert [type(event) for event in peer.client.end()] == [TurnFinished]
-    assert peer.client.state is CodexState.DEAD
+    assert peer.client.state is ConnectionState.DEAD
 
 
 # What means no good
@@ -320,11 +318,11 @@ _steps = st.lists(_lines | st.sampled_from(["proceed", "interrupt", "answer"]), 
 
 def _proceed(client: CodexConnection) -> None:
     match client.state:
-        case CodexState.NEW:
+        case ConnectionState.NEW:
             client.initialize("n", "t", "v")
-        case CodexState.READY:
+        case ConnectionState.READY:
             client.open({}, None)
-        case CodexState.IDLE:
+        case ConnectionState.IDLE:
             client.start_turn("x", POLICY)
         case _:
             pass
@@ -332,7 +330,7 @@ def _proceed(client: CodexConnection) -> None:
 
 def _truth(client: CodexConnection) -> dict[str, Any]:
     """Return an answer that brings a connection on."""
-    thread, turn = {"id": client.thread_id or "t"}, {"id": "u"}
+    thread, turn = {"id": client.session_id or "t"}, {"id": "u"}
     return {"thread": thread, "turn": turn, "userAgent": "x"}
 
 
@@ -349,7 +347,7 @@ def test_nothing_that_comes_breaks_it(steps: list[bytes | str], helped: bool) ->
             case "proceed":
                 _proceed(client)
             case "interrupt":
-                client.interrupt()
+                client.cancel()
             case _ if helped:
                 numbers = [m["id"] for m in sent if "method" in m and "id" in m]
                 answer = {"id": numbers[-1] if numbers else 1, "result": _truth(client)}
@@ -359,6 +357,6 @@ def test_nothing_that_comes_breaks_it(steps: list[bytes | str], helped: bool) ->
         sent += [json.loads(line) for line in client.data_to_send().splitlines()]
     client.end()
 
-    assert client.state is CodexState.DEAD
+    assert client.state is ConnectionState.DEAD
     accepted = [m for m in sent if m.get("result") == {"decision": "accept"}]
     assert len(accepted) <= asked

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import Any
 
-from sortie.acp.events import RequestFailed
 from sortie.agents.exits import Failure
 from sortie.agents.usage_limit import names_a_limit, reset_time
 from sortie.json_rpc import values, wire
+from sortie.json_rpc.events import RequestFailed
 from sortie.model import ErrorKind
 
 MESSAGE_LIMIT = 1000

@@ -11,7 +11,6 @@ import trio
 from msgspec import Struct
 
 import sortie
-from sortie.acp.events import Initialized, RequestFailed, SessionOpened, SettingTaken
 from sortie.agents import SessionParams
 from sortie.agents.acp.asking import Asking
 from sortie.agents.acp.conversations import Conversations
@@ -22,6 +21,7 @@ from sortie.agents.acp.settings import ALLOW_ALL, AcpSettings
 from sortie.agents.acp.usage import model_of
 from sortie.agents.protocol_session import NotResumed, Opened
 from sortie.json_rpc import values
+from sortie.json_rpc.events import Initialized, RequestAnswered, RequestFailed, SessionOpened
 from sortie.model import AgentError, ErrorKind
 from sortie.model.numbers import seconds_text
 
@@ -163,7 +163,7 @@ async def _choose(
         reply = await _within(process, opening, method)
         if isinstance(reply, RequestFailed):
             raise _refused(reply, opening)
-        assert isinstance(reply, SettingTaken)
+        assert isinstance(reply, RequestAnswered)
         if method == "session/set_mode":  # the answer is empty
             asking.take({"currentModeId": params["modeId"]})
         asking.take(reply.result)

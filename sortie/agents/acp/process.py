@@ -6,19 +6,14 @@ from collections.abc import Sequence
 
 import trio
 
-from sortie.acp.client import ClientConnection, ConnectionState
-from sortie.acp.events import (
-    ClientEvent,
-    Initialized,
-    PermissionRequested,
-    RequestFailed,
-    SessionOpened,
-    SettingTaken,
-)
+from sortie.acp.client import ClientConnection
+from sortie.acp.events import ClientEvent, PermissionRequested
 from sortie.agents import OnEvents
 from sortie.agents.acp.reader import UpdateReader
 from sortie.agents.launch import AgentLaunch
 from sortie.agents.protocol_process import NotPrompted, ProtocolProcess
+from sortie.json_rpc.connection import ConnectionState
+from sortie.json_rpc.events import Initialized, RequestAnswered, RequestFailed, SessionOpened
 from sortie.json_rpc.wire import Junk
 from sortie.lines import LineTooLong
 from sortie.model import AgentError, TurnResult
@@ -28,7 +23,7 @@ from sortie.model.turns import AgentEvent, Launched
 _CREDITS_PATIENCE = 0.25
 """Seconds after the end of a turn in which Kiro may still report its credits."""
 
-Reply = Initialized | SessionOpened | SettingTaken | RequestFailed
+Reply = Initialized | SessionOpened | RequestAnswered | RequestFailed
 
 
 class AgentProcess(ProtocolProcess):
@@ -128,7 +123,7 @@ class AgentProcess(ProtocolProcess):
                     answer, more = self.reader.permit(event)
                     self.client.answer_permission(event.id, answer.option_id)
                     told += more
-                case Initialized() | SessionOpened() | SettingTaken():
+                case Initialized() | SessionOpened() | RequestAnswered():
                     self._reply = event
                 case RequestFailed(method=method) if method != "session/prompt":
                     self._reply = event

@@ -16,8 +16,6 @@ from sortie.acp.events import (
     ExtensionTold,
     PermissionRequested,
     PromptAnswered,
-    RequestDeclined,
-    RequestFailed,
     SessionUpdated,
 )
 from sortie.agents.acp.asking import Asking
@@ -33,6 +31,7 @@ from sortie.agents.output import LastAnswer
 from sortie.agents.permissions import ruling_for
 from sortie.agents.texts import Texts
 from sortie.json_rpc import values
+from sortie.json_rpc.events import RequestDeclined, RequestFailed
 from sortie.lines import strip_escapes
 from sortie.model import ErrorKind
 from sortie.model.asked_permissions import Granted

@@ -17,8 +17,8 @@ from sortie.agents.codex.opening_params import thread_params
 from sortie.agents.codex.process import CodexProcess, CodexReply
 from sortie.agents.codex.settings import CodexSettings
 from sortie.agents.protocol_session import Opened
-from sortie.codex.events import AccountRead, CallFailed, ServerGreeted, ThreadOpened
 from sortie.json_rpc import values
+from sortie.json_rpc.events import Initialized, RequestAnswered, RequestFailed, SessionOpened
 from sortie.model import AgentError, ErrorKind
 from sortie.model.numbers import seconds_text
 
@@ -47,7 +47,7 @@ async def open_thread(process: CodexProcess, opening: ThreadOpening, resume: str
     client = process.client
     greet = partial(client.initialize, "sortie", "Sortie", sortie.__version__)
     greeting = await _within(process, opening, greet)
-    if not isinstance(greeting, ServerGreeted):
+    if not isinstance(greeting, Initialized):
         raise _refused(greeting, opening)
     if values.text(greeting.result, "userAgent") is None:
         message = "what agent.command starts is no app-server of Codex; set `codex app-server`"
@@ -56,26 +56,26 @@ async def open_thread(process: CodexProcess, opening: ThreadOpening, resume: str
         await _require_login(process, opening)
     server = opening.params.mcp_server
     params = thread_params(opening.settings, opening.params.workspace, server)
-    opened: ThreadOpened | str | None = None
+    opened: SessionOpened | str | None = None
     if resume is not None:
         opened = await _resume(process, opening, params, resume)
     lost = opened if isinstance(opened, str) else None
-    if not isinstance(opened, ThreadOpened):
+    if not isinstance(opened, SessionOpened):
         reply = await _within(process, opening, partial(client.open, params))
-        if not isinstance(reply, ThreadOpened):
+        if not isinstance(reply, SessionOpened):
             raise _refused(reply, opening)
         opened = reply
-        process.reader.usage.begun(opened.thread_id)
-    if len(opened.thread_id) > _ID_LIMIT or not opened.thread_id.isprintable():
+        process.reader.usage.begun(opened.session_id)
+    if len(opened.session_id) > _ID_LIMIT or not opened.session_id.isprintable():
         raise AgentError(ErrorKind.RESPONSE_ERROR, "codex's thread has an id that cannot be kept")
     process.reader.usage.model = values.text(opened.result, "model") or opening.settings.model
-    return Opened(session_id=opened.thread_id, lost=lost)
+    return Opened(session_id=opened.session_id, lost=lost)
 
 
 async def _require_login(process: CodexProcess, opening: ThreadOpening) -> None:
     """Raise AgentError where Codex needs a login and has none: each turn would fail, slowly."""
     reply = await _within(process, opening, process.client.read_account)
-    if not isinstance(reply, AccountRead):
+    if not isinstance(reply, RequestAnswered):
         return  # a version without it; the turn will tell
     if reply.result.get("requiresOpenaiAuth") is True and reply.result.get("account") is None:
         raise AgentError(ErrorKind.RESPONSE_ERROR, f"codex is not logged in: {LOGIN}")
@@ -83,16 +83,16 @@ async def _require_login(process: CodexProcess, opening: ThreadOpening) -> None:
 
 async def _resume(
     process: CodexProcess, opening: ThreadOpening, params: Mapping[str, Any], thread_id: str
-) -> ThreadOpened | str:
+) -> SessionOpened | str:
     """Go on with a thread; return why that is not possible, where it is not."""
     resume = partial(process.client.open, params, thread_id)
     reply = await _within(process, opening, resume)
-    if isinstance(reply, CallFailed) and _ELSEWHERE.search(reply.message):
+    if isinstance(reply, RequestFailed) and _ELSEWHERE.search(reply.message):
         await trio.sleep(_RETRY_PAUSE)  # another process of this run may just have ended
         reply = await _within(process, opening, resume)
-    if isinstance(reply, ThreadOpened):
+    if isinstance(reply, SessionOpened):
         return reply
-    assert isinstance(reply, CallFailed)
+    assert isinstance(reply, RequestFailed)
     return opening.redacted(f"{reply.message} (error {reply.code})")
 
 
@@ -110,6 +110,6 @@ async def _within(
 
 def _refused(reply: CodexReply, opening: ThreadOpening) -> AgentError:
     """Return the error that no thread begins with."""
-    assert isinstance(reply, CallFailed)
+    assert isinstance(reply, RequestFailed)
     said = f"codex refused {reply.method}: {reply.message} (error {reply.code})"
     return AgentError(ErrorKind.RESPONSE_ERROR, opening.redacted(said))

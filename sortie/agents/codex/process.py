@@ -11,17 +11,15 @@ from sortie.agents import OnEvents
 from sortie.agents.codex.reader import CodexReader
 from sortie.agents.launch import AgentLaunch
 from sortie.agents.protocol_process import NotPrompted, ProtocolProcess
-from sortie.codex.client import CodexConnection, CodexState
-from sortie.codex.events import (
-    AccountRead,
-    ApprovalAsked,
-    CallDeclined,
-    CallFailed,
-    CodexEvent,
-    ServerGreeted,
-    ServerTold,
-    ThreadOpened,
-    TurnFinished,
+from sortie.codex.client import CodexConnection
+from sortie.codex.events import ApprovalAsked, CodexEvent, ServerTold, TurnFinished
+from sortie.json_rpc.connection import ConnectionState
+from sortie.json_rpc.events import (
+    Initialized,
+    RequestAnswered,
+    RequestDeclined,
+    RequestFailed,
+    SessionOpened,
 )
 from sortie.json_rpc.wire import Junk
 from sortie.lines import LineTooLong
@@ -29,7 +27,7 @@ from sortie.model import TurnResult
 from sortie.model.texts import UNUSABLE
 from sortie.model.turns import AgentEvent, Launched
 
-CodexReply = ServerGreeted | AccountRead | ThreadOpened | CallFailed
+CodexReply = Initialized | RequestAnswered | SessionOpened | RequestFailed
 
 
 class CodexProcess(ProtocolProcess):
@@ -50,7 +48,7 @@ class CodexProcess(ProtocolProcess):
     @property
     def is_usable(self) -> bool:
         """Whether another turn can begin in it."""
-        return self._end is None and self.client.state is CodexState.IDLE
+        return self._end is None and self.client.state is ConnectionState.IDLE
 
     async def request(self, begin: Callable[[], None]) -> CodexReply:
         """Send the request that ``begin`` makes, and wait for the answer to it.
@@ -58,7 +56,7 @@ class CodexProcess(ProtocolProcess):
         Raises AgentError and TransportError where the process ends before that.
         """
         self._reply = None
-        if self.client.state is not CodexState.DEAD:
+        if self.client.state is not ConnectionState.DEAD:
             begin()
         self._flush()
         while self._reply is None:
@@ -109,7 +107,7 @@ class CodexProcess(ProtocolProcess):
     async def _interrupt(self) -> None:
         """Have Codex end a turn, so that it notes that, and then end the process: Codex lets the
         commands that it has begun go on."""
-        self.client.interrupt()
+        self.client.cancel()
         self._flush()
         with trio.move_on_after(self._launch.command.grace, shield=True):
             await self._turn_over()
@@ -127,11 +125,11 @@ class CodexProcess(ProtocolProcess):
                     answer, more = self.reader.approve(event)
                     self.client.answer(event.id, answer)
                     told += more
-                case ServerGreeted() | AccountRead() | ThreadOpened():
+                case Initialized() | RequestAnswered() | SessionOpened():
                     self._reply = event
-                case CallFailed(method=method) if method != "turn/start":
+                case RequestFailed(method=method) if method != "turn/start":
                     self._reply = event
-                case ServerTold() | TurnFinished() | CallFailed() | CallDeclined():
+                case ServerTold() | TurnFinished() | RequestFailed() | RequestDeclined():
                     told += self.reader.take(event)
         self._flush()
         if self._on_events is None:

@@ -21,8 +21,9 @@ from sortie.agents.exits import Failure
 from sortie.agents.output import LastAnswer
 from sortie.agents.texts import Texts
 from sortie.codex.approvals import denial, grant
-from sortie.codex.events import ApprovalAsked, CallDeclined, CallFailed, ServerTold, TurnFinished
+from sortie.codex.events import ApprovalAsked, ServerTold, TurnFinished
 from sortie.json_rpc import values
+from sortie.json_rpc.events import RequestDeclined, RequestFailed
 from sortie.lines import strip_escapes
 from sortie.model import ErrorKind
 from sortie.model.hiding import repr_without
@@ -79,16 +80,16 @@ class CodexReader:
         return self._tools.are_open
 
     def take(
-        self, event: ServerTold | TurnFinished | CallFailed | CallDeclined
+        self, event: ServerTold | TurnFinished | RequestFailed | RequestDeclined
     ) -> list[AgentEvent]:
         """Take an event of the protocol and return the events of the port."""
         match event:
             case TurnFinished():
                 return self._clean(self._finished(event))
-            case CallFailed(method="turn/start"):
+            case RequestFailed(method="turn/start"):
                 message = f"codex did not begin the turn: {event.message} (error {event.code})"
                 return self._clean(self._close(Failure(ErrorKind.TURN_FAILED, message)))
-            case CallDeclined() if self._in_turn and event.method:
+            case RequestDeclined() if self._in_turn and event.method:
                 told = PermissionAsked(question=event.method, answer="declined: it is not offered")
                 return self._clean([told])
             case ServerTold():

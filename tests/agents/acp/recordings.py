@@ -13,12 +13,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sortie.acp.client import ClientConnection, ConnectionState
-from sortie.acp.events import Initialized, PermissionRequested, RequestFailed
+from sortie.acp.client import ClientConnection
+from sortie.acp.events import PermissionRequested
 from sortie.agents.acp.reader import ReaderContext, UpdateReader
 from sortie.agents.acp.settings import AcpSettings
 from sortie.agents.acp.usage import NO_COST
 from sortie.agents.permissions import PermissionRules
+from sortie.json_rpc.connection import ConnectionState
+from sortie.json_rpc.events import Initialized, RequestFailed
 from sortie.model.turns import (
     AgentEvent,
     Notification,

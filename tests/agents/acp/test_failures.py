@@ -10,10 +10,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sortie.acp.events import RequestFailed
 from sortie.agents.acp.failures import MESSAGE_LIMIT, failure_of, worded
 from sortie.agents.exits import Failure
 from sortie.agents.texts import Texts
+from sortie.json_rpc.events import RequestFailed
 from sortie.model import ErrorKind
 
 NOW = datetime(2026, 11, 24, tzinfo=UTC)

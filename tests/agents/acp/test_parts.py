@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import asdict
 
 from sortie.acp.client import ClientConnection
-from sortie.acp.events import PermissionRequested, RequestDeclined, SessionUpdated
+from sortie.acp.events import PermissionRequested, SessionUpdated
 from sortie.agents.acp.conversations import CONVERSATIONS_REMEMBERED, Conversations
 from sortie.agents.acp.permissions import decide, paths_of
 from sortie.agents.acp.reader import ReaderContext, UpdateReader
@@ -21,6 +21,7 @@ from sortie.agents.acp.tools import CALLS_AT_ONCE, AcpToolCalls
 from sortie.agents.acp.usage import NO_COST, UsageReader
 from sortie.agents.acp.verdict import TurnEvidence
 from sortie.agents.permissions import PermissionRules, is_inside
+from sortie.json_rpc.events import RequestDeclined
 from sortie.model.turns import (
     NOTIFICATION_LIMIT,
     AgentEvent,

@@ -12,7 +12,8 @@ from sortie.agents.codex.reader import CodexContext, CodexReader
 from sortie.agents.codex.settings import CodexSettings
 from sortie.agents.permissions import PermissionRules
 from sortie.codex.approvals import APPROVALS
-from sortie.codex.events import ApprovalAsked, CallFailed, ServerTold, TurnFinished
+from sortie.codex.events import ApprovalAsked, ServerTold, TurnFinished
+from sortie.json_rpc.events import RequestFailed
 from sortie.model.turns import AgentEvent, Notification, ToolEnded, ToolStarted
 
 SECRET = "sk-hidden-secret"
@@ -69,7 +70,7 @@ _params = st.dictionaries(st.sampled_from(_KEYS), _values, max_size=6) | st.buil
 _told = st.builds(ServerTold, st.sampled_from(_METHODS), _params, st.booleans(), st.booleans())
 _asked = st.builds(ApprovalAsked, st.just(0), st.sampled_from(sorted(APPROVALS)), _params)
 _ends = st.builds(TurnFinished, st.sampled_from(["completed", "failed", "x", ""]), _params)
-_failed = st.builds(CallFailed, st.just("turn/start"), st.integers(), st.text(max_size=20))
+_failed = st.builds(RequestFailed, st.just("turn/start"), st.integers(), st.text(max_size=20))
 
 
 @given(st.lists(_told | _asked | _ends | _failed, max_size=30))
