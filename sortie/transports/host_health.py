@@ -19,7 +19,12 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    asynccontextmanager,
+    nullcontext,
+)
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import trio
@@ -44,6 +49,7 @@ from sortie.transports import (
     Transport,
 )
 from sortie.transports.kept_programs import KeepsPrograms
+from sortie.transports.lost_links import LinkChanged, OutlivesLinks
 
 _SWEEP_GRACE = 5.0  # seconds between SIGTERM and SIGKILL
 T = TypeVar("T")
@@ -194,6 +200,12 @@ class MonitoredTransport:
     async def resolve_program(self, name: str, path: str | None = None) -> str:
         """See the port."""
         return await self.ask(self._transport.resolve_program(name, path))
+
+    def following_links(self, run_id: RunId, changed: LinkChanged) -> AbstractContextManager[None]:
+        """See OutlivesLinks."""
+        if isinstance(self._transport, OutlivesLinks):
+            return self._transport.following_links(run_id, changed)
+        return nullcontext()
 
     def forwarded(self, path: str, here: str) -> AbstractAsyncContextManager[None]:
         """See ForwardsSockets."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
 import trio
 
 from tests.e2e.conftest import Start
@@ -17,7 +18,7 @@ pytestmark = requires_sshd
 REATTACH = {"ssh_reattach": True, "ssh_reattach_ms": 120_000}
 
 
-def prepare(fleet: Fleet) -> tuple[Sshd, Path]:
+def prepare(fleet: Fleet, **agent: object) -> tuple[Sshd, Path]:
     """Start a host; return it with the directory in which supervisors have their files."""
     (host,) = fleet.add("one")
     files = host.home / "tmp"
@@ -25,7 +26,8 @@ def prepare(fleet: Fleet) -> tuple[Sshd, Path]:
     host.options["SetEnv"] = f"{host.options['SetEnv']} TMPDIR={files}"
     host.stop()
     host.start()
-    fleet.write_workflow(worker=REATTACH, agent={"command": "sortie-kiro-sim", "max_turns": 1})
+    agent = {"command": "sortie-kiro-sim", "max_turns": 1, **agent}
+    fleet.write_workflow(worker=REATTACH, agent=agent)
     return host, files
 
 
@@ -52,6 +54,35 @@ async def test_a_run_whose_link_is_cut_is_handed_off_by_its_first_attempt(
     assert restored["run"] == lost["run"]
     assert [(row["issue"], row["status"], row["attempt"]) for row in rows] == [
         ("CUT", "succeeded", 0)
+    ]
+    assert len(fleet.agents("start")) == 1
+    assert os.listdir(files) == []
+
+
+@pytest.mark.full
+async def test_a_host_that_is_away_for_longer_than_agents_may_be_silent_costs_no_attempt(
+    place: Place, start: Start, fleet: Fleet
+) -> None:
+    """The agent goes on there, and what it did is handed off when the host is back."""
+    host, files = prepare(fleet, stall_timeout_ms=20_000)
+    place.add_issue("AWAY", "delay=30")
+
+    async with start() as daemon:
+        await daemon.line("turn.started", issue="AWAY")
+        with trio.fail_after(PATIENCE):
+            while not fleet.agents("start"):
+                await trio.sleep(0.05)
+        host.crash()
+        await daemon.line("host.link_lost", host="one")
+        await trio.sleep(45.0)
+        host.start()
+        restored = await daemon.line("host.link_restored", host="one")
+        await daemon.line("issue.moved", lifecycle="handoff", issue="AWAY")
+    rows = await place.history()
+
+    assert restored["seconds"] > 40.0
+    assert [(row["issue"], row["status"], row["attempt"]) for row in rows] == [
+        ("AWAY", "succeeded", 0)
     ]
     assert len(fleet.agents("start")) == 1
     assert os.listdir(files) == []

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 
 import trio
@@ -24,6 +24,7 @@ from sortie.model import (
     TransportError,
 )
 from sortie.transports import Command, Exit, Script, Stdin
+from sortie.transports.lost_links import LinkChanged, LostLinks
 from tests.transports.fake_files import FakeFiles
 
 FIRST_PID = 1 << 25
@@ -179,6 +180,7 @@ class FakeTransport:
         self.swept: list[frozenset[RunId]] = []
         self.hurried = False
         self.answer = b"end\n"
+        self.lost_links = LostLinks()
         self._host = host
         self._pid = FIRST_PID
         self._note = note or (lambda _text: None)
@@ -191,6 +193,10 @@ class FakeTransport:
     def processes_of(self, script: str) -> list[Ran]:
         """Return the processes of a script that are gone, oldest first."""
         return [ran for ran in self.ran if ran.script == script]
+
+    def following_links(self, run_id: RunId, changed: LinkChanged) -> AbstractContextManager[None]:
+        """Tell of what is in ``lost_links``."""
+        return self.lost_links.followed(run_id, changed)
 
     # Processes
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import math
+from functools import partial
+
 import pytest
+import trio
 from trio.testing import MockClock
 
 from sortie.model import (
@@ -10,11 +14,12 @@ from sortie.model import (
     Failed,
     HostError,
     HostTrouble,
+    RunReport,
     TransportError,
 )
-from tests.agents.fake import Completes
+from tests.agents.fake import Completes, Raises, Silent
 from tests.transports.fake import FakeTransport
-from tests.worker.rig import HOOKS, Rig
+from tests.worker.rig import HOOKS, RUN, Rig
 
 LOST = HostError(HostTrouble.DROPPED, "lost the link to host east")
 SILENT = HostError(HostTrouble.UNREACHABLE, "the shell of host east did not answer")
@@ -100,3 +105,56 @@ async def test_a_word_of_the_agent_that_cannot_be_read_is_not_passed_over(
     report = await rig.work()
 
     assert report.end == Failed(kind=ErrorKind.PORT_EXIT, message=str(LOST), adrift=True)
+
+
+async def lose_link(rig: Rig, *, at: float, until: float) -> None:
+    """Have the link to the run's host be lost for a while."""
+    await trio.sleep_until(at)
+    rig.transport.lost_links.add(RUN, rig)
+    await trio.sleep_until(until)
+    rig.transport.lost_links.discard(RUN, rig)
+
+
+async def work_without_link(rig: Rig, *, at: float, until: float) -> RunReport:
+    """Run the worker, whose link is lost for a while from its first turn on."""
+    async with trio.open_nursery() as nursery:
+        began = trio.current_time()
+        nursery.start_soon(partial(lose_link, rig, at=began + at, until=began + until))
+        report = await rig.work()
+        nursery.cancel_scope.cancel()
+    return report
+
+
+async def test_silence_without_a_link_is_no_stall(clock: MockClock) -> None:
+    """It is counted anew when the link is there again, and then the agent has stalled."""
+    rig = Rig(agent={"stall_timeout_ms": 20_000})
+    rig.agent.scripts["A"] = [Silent()]
+
+    report = await work_without_link(rig, at=15, until=100)
+
+    assert isinstance(report.end, Failed)
+    assert report.end.kind is ErrorKind.TURN_STALLED
+    assert report.seconds == 120.0
+
+
+async def test_a_link_that_does_not_come_back_interrupts_the_run(clock: MockClock) -> None:
+    """However short the stall timeout is, that is the host's loss and not the agent's."""
+    rig = Rig(agent={"stall_timeout_ms": 20_000})
+    rig.agent.scripts["A"] = [Raises(error=LOST, after=310)]
+
+    report = await work_without_link(rig, at=10, until=math.inf)
+
+    assert report.end == Failed(kind=ErrorKind.PORT_EXIT, message=str(LOST), adrift=True)
+    assert report.seconds == 310.0
+
+
+async def test_the_turn_timeout_goes_on_without_a_link(clock: MockClock) -> None:
+    """A turn ends in any case."""
+    rig = Rig(agent={"stall_timeout_ms": 20_000, "turn_timeout_ms": 60_000})
+    rig.agent.scripts["A"] = [Silent()]
+
+    report = await work_without_link(rig, at=10, until=math.inf)
+
+    assert isinstance(report.end, Failed)
+    assert report.end.kind is ErrorKind.TURN_TIMEOUT
+    assert report.seconds == 60.0

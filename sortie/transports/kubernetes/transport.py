@@ -9,7 +9,11 @@ told with the error.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    asynccontextmanager,
+)
 from functools import partial
 from typing import TypeVar
 
@@ -35,10 +39,11 @@ from sortie.transports.kubernetes.pod_fence import PodFence
 from sortie.transports.kubernetes.pod_link import PodLink
 from sortie.transports.kubernetes.pods import FoundPod, PodKeeper
 from sortie.transports.kubernetes.warm_pods import WarmPods
+from sortie.transports.lost_links import LinkChanged
 from sortie.transports.remote.launch import Bounds, HostGone
 from sortie.transports.remote.supervised_process import Links
 from sortie.transports.remote.supervisor_scripts import KEPT
-from sortie.transports.remote.transport import ShellTransport
+from sortie.transports.remote.transport import ShellTransport, new_nonce
 
 T = TypeVar("T")
 
@@ -79,7 +84,7 @@ class KubernetesTransport:
         warm: WarmPods | None = None,
         tell: Callable[[FoundPod, float], object] = lambda _pod, _seconds: None,
     ) -> None:
-        self._links = links
+        self._links = links or Links(new_nonce=new_nonce)
         self._tell = tell
         self._kept = kept
         self.root = root
@@ -181,6 +186,10 @@ class KubernetesTransport:
             count = await self.keeper.end_former()
             self._former_ended = True
             return count
+
+    def following_links(self, run_id: RunId, changed: LinkChanged) -> AbstractContextManager[None]:
+        """Tell of links that programs of a run outlive; see OutlivesLinks."""
+        return self._links.lost_now.followed(run_id, changed)
 
     def process(self, command: Command) -> AbstractAsyncContextManager[Process]:
         """Start a program in the pod of its directory; see the port."""

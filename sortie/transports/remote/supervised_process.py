@@ -13,11 +13,12 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, suppress
 
 import trio
-from msgspec import Struct
+from msgspec import Struct, field
 
 from sortie.model import HostError, HostTrouble, TransportError
 from sortie.resources.lease import LeaseLost
 from sortie.transports import Exit, Stdin
+from sortie.transports.lost_links import LostLinks
 from sortie.transports.reaper import KILL_BOUND
 from sortie.transports.remote.channel import BACKLOG, PAUSE_ABOVE
 from sortie.transports.remote.fence import LOST, UNLED, refused_leader
@@ -37,11 +38,13 @@ _PAUSE, _LONGEST_PAUSE = 0.5, 5.0  # seconds between tries to reach a host again
 
 class Links(Struct, frozen=True, kw_only=True):
     """What is called, with the program's run, when its link is lost, and when it is there again
-    after so many seconds; ``new_nonce`` gives a text that was never used before."""
+    after so many seconds; ``new_nonce`` gives a text that was never used before. ``lost_now`` are
+    the programs that wait for a link."""
 
     new_nonce: Callable[[], str]
     lost: Callable[[str, HostError], object] = lambda _run, _error: None
     restored: Callable[[str, float], object] = lambda _run, _seconds: None
+    lost_now: LostLinks = field(default_factory=LostLinks)
 
 
 class SupervisedProcess(RemoteProgram):
@@ -119,6 +122,7 @@ class SupervisedProcess(RemoteProgram):
             except Exception as exc:  # a task that nobody awaits
                 self._lost = HostError(HostTrouble.DROPPED, f"{exc} ({type(exc).__name__})")
             finally:
+                self._links.lost_now.discard(self._launch.cookie, self)
                 self._finished.set()
                 self._tell()
 
@@ -137,6 +141,7 @@ class SupervisedProcess(RemoteProgram):
             if self._lost_at is None:
                 self._lost_at, pause = trio.current_time(), _PAUSE
                 lost = self._channel.lost or lost
+                self._links.lost_now.add(self._launch.cookie, self)
                 self._links.lost(self._launch.cookie, lost)
             elif trio.current_time() + pause >= self._lost_at + self._supervision.reattach:
                 raise lost
@@ -199,6 +204,7 @@ class SupervisedProcess(RemoteProgram):
             if self._lost_at is not None:
                 seconds = trio.current_time() - self._lost_at
                 self._lost_at = None
+                self._links.lost_now.discard(self._launch.cookie, self)
                 self._links.restored(self._launch.cookie, seconds)
         else:
             self._write(told)

@@ -11,7 +11,12 @@ from __future__ import annotations
 import posixpath
 import secrets
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+)
 from functools import partial
 from typing import Literal
 
@@ -28,6 +33,7 @@ from sortie.model import (
 )
 from sortie.transports import Command, Process, Script
 from sortie.transports.container_entrance import ContainerEntrance
+from sortie.transports.lost_links import LinkChanged
 from sortie.transports.remote.container_launch import namespaces_in
 from sortie.transports.remote.fence import FindFence, LeaderFence, no_fence
 from sortie.transports.remote.filesystem import RemoteFiles
@@ -107,9 +113,9 @@ class ShellTransport:
         self.files = RemoteFiles(self._shell, fence)
         self._hurry = trio.Event()
         self._endings = RunEndings(self._shell, self.files, self._unconfirmed, self._hurry)
-        links = links or Links(new_nonce=new_nonce)
+        self._links = links or Links(new_nonce=new_nonce)
         self._supervised = SupervisedPrograms(
-            self._shell, self._hurry, links, self._bounds.reattach, kept
+            self._shell, self._hurry, self._links, self._bounds.reattach, kept
         )
 
     @property
@@ -131,6 +137,10 @@ class ShellTransport:
             link=self._link, path=path, here=here, remove=remove, reattach=self._bounds.reattach
         )
         return forward.opened()
+
+    def following_links(self, run_id: RunId, changed: LinkChanged) -> AbstractContextManager[None]:
+        """Tell of links that programs of a run outlive; see OutlivesLinks."""
+        return self._links.lost_now.followed(run_id, changed)
 
     def process(self, command: Command) -> AbstractAsyncContextManager[Process]:
         """Start a program; leaving the block ends its whole tree. See the port."""

@@ -371,7 +371,7 @@ async def test_a_node_that_is_away_is_in_the_way_of_its_own_pods_alone(
     """The program that was lost there is an interruption of its run; its pod goes when the node is
     back, and until then nothing begins beside it."""
     monkeypatch.setattr("sortie.transports.kubernetes.objects.END_BOUND", 0.5)
-    beats = tmp_path / "beats"
+    beats, away = tmp_path / "beats", list[bool]()
     async with pods_of(api, tmp_path, root, bounds=Bounds(reattach=2.0, beat=0.5)) as transport:
         with trio.fail_after(LIMIT):
             workspaces = Workspaces(str(root), transport)
@@ -380,8 +380,10 @@ async def test_a_node_that_is_away_is_in_the_way_of_its_own_pods_alone(
             path = workspace.path
             (pod,) = api.objects.items("pods", "agents")
             script = f"echo here; while :; do date >>{beats}; sleep 0.1; done"
-            with pytest.raises(HostError) as lost:
-                async with transport.process(in_workspace(path, "sh", "-c", script)) as process:
+            command = in_workspace(path, "sh", "-c", script)
+            following = transport.following_links(RunId(command.env[COOKIE]), away.append)
+            with pytest.raises(HostError) as lost, following:
+                async with transport.process(command) as process:
                     await anext(process.output())
                     api.kubelet.lose_node("agents", pod["metadata"]["name"])
                     api.cut_links()
@@ -396,6 +398,7 @@ async def test_a_node_that_is_away_is_in_the_way_of_its_own_pods_alone(
 
     assert lost.value.trouble is HostTrouble.DISRUPTED
     assert "could not be reached, as its node" in str(lost.value)
+    assert away == [True, False]
     assert other.created
     assert not again.created
     assert beats.read_bytes() == before

@@ -11,7 +11,7 @@ import signal
 import sys
 import uuid
 from collections.abc import AsyncIterator, Iterator
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 
 import psutil
@@ -147,12 +147,15 @@ async def test_what_goes_both_ways_is_exact_while_links_are_cut(
 async def test_a_run_goes_on_while_its_host_cannot_be_reached(
     host: Sshd, pool: ConnectionPool, run_id: RunId, tmp_path: Path
 ) -> None:
-    """What it writes and its exit are told when the host is back."""
-    story = Story()
+    """What it writes and its exit are told when the host is back, and meanwhile that it is away."""
+    story, away = Story(), list[bool]()
+    transport = transport_of(host, pool, story)
     waiting = f"while [ ! -e {tmp_path}/gate ]; do sleep 0.02; done"
     script = f"echo begun; {waiting}; cat; echo bad >&2; : >{tmp_path}/ended; exit 7"
     given = command(run_id, "sh", "-c", script, stdin=Stdin.PIPE)
-    async with transport_of(host, pool, story).process(given) as process:
+    async with AsyncExitStack() as stack:
+        stack.enter_context(transport.following_links(run_id, away.append))
+        process = await stack.enter_async_context(transport.process(given))
         output = process.output()
         assert await anext(output) == (1, b"begun\n")
         assert process.stdin is not None
@@ -170,6 +173,7 @@ async def test_a_run_goes_on_while_its_host_cannot_be_reached(
     assert b"".join(chunk for number, chunk in rest if number == 1) == b"before\nafter\n"
     assert b"".join(chunk for number, chunk in rest if number == 2) == b"bad\n"
     assert story.restored == [run_id]
+    assert away == [True, False]
     assert exit_ == Exit(status=7)
 
 
@@ -177,13 +181,13 @@ async def test_a_host_that_stays_away_loses_the_run(
     host: Sshd, pool: ConnectionPool, run_id: RunId
 ) -> None:
     """When the time is over; the host has ended the program by then, or soon after."""
-    with pytest.raises(HostError) as caught:
-        async with transport_of(host, pool, reattach=2.0).process(
-            command(run_id, "sleep", "1000")
-        ) as process:
+    transport, away = transport_of(host, pool, reattach=2.0), list[bool]()
+    with pytest.raises(HostError) as caught, transport.following_links(run_id, away.append):
+        async with transport.process(command(run_id, "sleep", "1000")) as process:
             host.crash()
             await process.wait()
 
+    assert away == [True, False]
     assert caught.value.trouble is HostTrouble.DROPPED
     await until(lambda: holders(run_id) == [])
     await until(lambda: host.running() == [])
