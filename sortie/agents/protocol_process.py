@@ -1,244 +1,180 @@
-"""One process of an agent that is spoken with over its stdin and stdout, for a whole session.
+"""What is asked of one process of an agent over a protocol: requests and turns.
 
-An adapter says what the messages mean and what a turn is. Everything else is here: the launch, the
-two streams, stderr, the end of the process and its tree.
+An adapter says what the messages mean.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, TypeVar
 
 import trio
 
 from sortie.agents import OnEvents
-from sortie.agents.exits import Failure, exit_failure
+from sortie.agents.exits import Failure
 from sortie.agents.launch import AgentLaunch
-from sortie.agents.output import ErrorOutput
-from sortie.model import AgentError, ErrorKind, ProcessIdentity, TransportError, TurnResult
-from sortie.model.turns import AgentEvent
-from sortie.transports import Process
-from sortie.transports.exit_shortage import exit_shortage
-
-POLITE_END = 2.5
-"""Seconds that an idle agent is given to end by itself when its stdin ends."""
-
-_END_PATIENCE = 5.0
-"""Seconds that a process may run after it has closed its output."""
-
-
-SESSION_LEFT = Failure(ErrorKind.TURN_CANCELLED, "the session was left")
-"""How a turn ends whose session is left."""
+from sortie.agents.protocol_reader import ProtocolReader
+from sortie.agents.protocol_streams import ProtocolStreams
+from sortie.json_rpc.connection import AgentConnection, ConnectionState
+from sortie.json_rpc.events import Initialized, RequestAnswered, RequestFailed, SessionOpened
+from sortie.json_rpc.wire import Junk
+from sortie.lines import LineTooLong
+from sortie.model import AgentError, ErrorKind, TurnResult
+from sortie.model.numbers import seconds_text
+from sortie.model.texts import UNUSABLE
+from sortie.model.turns import AgentEvent, Launched
 
 
 class NotPrompted(Exception):
     """The process had already ended when a turn began in it."""
 
 
-class ProtocolClient(Protocol):
-    """The client's side of a protocol as a state machine: bytes in, events out."""
+Reply = Initialized | SessionOpened | RequestAnswered | RequestFailed
+"""What comes of a request that is no turn."""
 
-    def data_to_send(self) -> bytes:
-        """Return what is to be sent, each byte once."""
-        ...
-
-    def feed(self, chunk: bytes) -> Sequence[Any]:
-        """Take what the agent has written and return what it tells."""
-        ...
-
-    def end(self) -> Sequence[Any]:
-        """Take the end of the stream."""
-        ...
+C = TypeVar("C", bound=AgentConnection[Any])
 
 
-class ProtocolProcess:
-    """A process of an agent, from its start to its end; ``live`` is run by a task of its own.
+class ProtocolProcess(ProtocolStreams[C]):
+    """A process of an agent, and what is under way in it.
 
-    Rule 1: one task reads all output, another one writes all input, and neither waits for the
-    other. Rule 2: the end of the process, its host or the session releases every waiting task.
-    Rule 3: a turn ends with the agent's answer or with the process, whichever comes first. An agent
+    Rule: a turn ends with the agent's answer or with the process, whichever comes first. An agent
     that does not answer a cancellation in time is killed.
     """
 
-    def __init__(self, launch: AgentLaunch, client: ProtocolClient) -> None:
-        self.leaving_error: TransportError | None = None
-        self._launch = launch
-        self._spoken_by = client
-        self._stderr = ErrorOutput(launch.redacted)
-        # Unbounded: the reading task answers the agent, and must not wait until the agent reads.
-        self._send, self._outgoing = trio.open_memory_channel[bytes](math.inf)
-        self._identity: ProcessIdentity | None = None
-        self._end: Failure | TransportError | None = None
-        self._said = ""
-        self._on_events: OnEvents | None = None
-        self._news = trio.Event()
-        self._leaving = trio.Event()
-        self._is_polite = True
-        self._unsent = 0
-        self._has_answered = False
-        self._silent = trio.Event()
-        self._gone = trio.Event()
+    may_lose_prompts: ClassVar[bool] = False
+    """Whether what is between may take a prompt from us that the process does not get."""
 
-    @property
-    def pid(self) -> int:
-        """The pid of the root process, once it has been started."""
-        assert self._identity is not None
-        return self._identity.pid
+    def __init__(self, launch: AgentLaunch, client: C) -> None:
+        super().__init__(launch, client)
+        self._reply: Reply | None = None
+        self._turns = 0
 
-    async def live(self) -> None:
-        """Run the process until it ends or is to end; its whole tree is gone afterwards."""
-        try:
-            async with self._launch.transport.process(self._launch.command) as process:
-                self._identity = process.identity
-                async with trio.open_nursery() as nursery:
-                    nursery.start_soon(self._write, process)
-                    nursery.start_soon(self._read, process)
-                    await self._leaving.wait()
-                    await self._end_politely(process)
-                    nursery.cancel_scope.cancel()
-        except TransportError as error:
-            self.leaving_error = error
-            self._over(error)
-        finally:
-            self._over(SESSION_LEFT)
-            self._gone.set()
+    async def request(self, begin: Callable[[], None]) -> Reply:
+        """Send the request that ``begin`` makes, and wait for the answer to it.
 
-    async def end(self, *, politely: bool) -> None:
-        """End the process, and wait until its tree is gone.
-
-        Raises TransportError where part of the tree may be left.
+        Raises AgentError and TransportError where the process ends before that.
         """
-        self.leave(politely=politely)
-        await self._gone.wait()
-        if self.leaving_error is not None and self._identity is not None:
-            raise self.leaving_error
+        self._reply = None
+        if self.client.state is not ConnectionState.DEAD:
+            begin()
+        self._flush()
+        while self._reply is None:
+            self._check_alive()
+            await self._wait_for_news()
+        return self._reply
 
-    def leave(self, *, politely: bool) -> None:
-        """Ask the process to end; ``end`` also waits."""
-        self._is_polite = politely and self._on_events is None
-        self._over(SESSION_LEFT)
+    async def request_within(
+        self, begin: Callable[[], None], patience: float, setting: str
+    ) -> Reply:
+        """As ``request``; raises AgentError also where there is no answer within ``patience``
+        seconds, which is the value of a setting."""
+        with trio.move_on_after(patience):
+            return await self.request(begin)
+        message = (
+            f"the agent did not answer to {self.client.asked} within {seconds_text(patience)}"
+            f" ({setting})"
+        )
+        raise AgentError(ErrorKind.RESPONSE_TIMEOUT, self.in_its_words(message), timed_out=True)
 
-    def in_its_words(self, message: str) -> str:
-        """Return a message with the last thing that the agent wrote outside of the protocol."""
-        said = (*self._stderr.warnings[-1:], self._said)[0]
-        return f"{message}: {said}" if said and said not in message else message
-
-    # For adapters
+    # A turn
 
     @property
     def is_usable(self) -> bool:
         """Whether another turn can begin in it."""
-        raise NotImplementedError
+        return self._end is None and self.client.state is ConnectionState.IDLE
 
     async def turn(
         self, prompt: str, on_events: OnEvents, news: Sequence[AgentEvent]
     ) -> TurnResult | None:
         """Run one prompt and return how the turn failed, None where it is a good one.
 
-        ``news`` is told first, behind the launch. Raises TransportError, and NotPrompted where the
-        process had ended before it could take the prompt.
+        ``news`` is told first, behind the launch. Raises AgentError where no turn may begin,
+        TransportError, and NotPrompted where the process had ended before it could take the prompt:
+        then it was not written, or, where it may have been lost, nothing was heard of a process
+        that had turns before.
         """
+        assert self._identity is not None
+        reader = self._begin_turn()
+        self._turns += 1
+        self._on_events, self._has_answered = on_events, False
+        try:
+            on_events([Launched(process=self._identity)])
+            if early := [*news, *self._told_before()]:
+                on_events(early)
+            if not self.is_usable:
+                raise NotPrompted
+            self._prompt(UNUSABLE.sub("\ufffd", prompt))
+            self._flush()
+            await self._under_way(reader)
+        finally:
+            if reader.over is None and self._end is None:
+                await self._cancel(reader)
+            if rest := reader.end():
+                on_events(rest)
+            self._on_events = None
+        may_be_lost = self._unsent > 0 or (self.may_lose_prompts and self._turns > 1)
+        if reader.over is None and may_be_lost and not self._has_answered:
+            raise NotPrompted
+        failure = self._turn_failure(reader)
+        return None if failure is None else failure.result(self._stderr.warnings)
+
+    # For adapters
+
+    def _begin_turn(self) -> ProtocolReader[Any]:
+        """Return what reads the turn that begins. Raises AgentError where none may begin."""
         raise NotImplementedError
+
+    def _told_before(self) -> Sequence[AgentEvent]:
+        """Return what was told before a turn, and belongs to it."""
+        raise NotImplementedError
+
+    def _prompt(self, text: str) -> None:
+        """Have the client send a prompt."""
+        raise NotImplementedError
+
+    def _read_event(self, event: Any) -> list[AgentEvent]:
+        """Take an event of the protocol and return the events of the port."""
+        raise NotImplementedError
+
+    async def _under_way(self, reader: ProtocolReader[Any]) -> None:
+        """Wait while a turn may go on."""
+        await self._turn_over(reader)
+
+    async def _turn_over(self, reader: ProtocolReader[Any]) -> None:
+        """Wait until a turn has ended, or the process."""
+        while reader.over is None and self._end is None:
+            await self._wait_for_news()
+
+    async def _cancel(self, reader: ProtocolReader[Any]) -> None:
+        """Have the agent end a turn; where it does not in time, end the agent."""
+        self.client.cancel()
+        self._flush()
+        with trio.move_on_after(self._launch.command.grace, shield=True):
+            await self._turn_over(reader)
+        if reader.over is None:
+            await self._kill()
+
+    def _turn_failure(self, reader: ProtocolReader[Any]) -> Failure | None:
+        """Return why a turn failed, None where it is a good one. Raises TransportError."""
+        return self._failure() if reader.over is None else reader.over.failure
 
     def _take(self, events: Sequence[Any]) -> bool:
         """Handle events of the protocol; return whether a line was too long."""
-        raise NotImplementedError
-
-    def _check_alive(self) -> None:
-        """Raise AgentError or TransportError where the process has ended."""
-        if self._end is not None:
-            failure = self._failure()
-            raise AgentError(failure.kind, self.in_its_words(failure.message))
-
-    async def _wait_for_news(self) -> None:
-        """Wait until the agent has written, or has ended."""
-        await self._news.wait()
-
-    def _wake(self) -> None:
-        self._news.set()
-        self._news = trio.Event()
-
-    def _failure(self) -> Failure:
-        """Return why nothing can go on. Raises TransportError where the host is to blame."""
-        assert self._end is not None
-        if isinstance(self._end, TransportError):
-            raise self._end
-        return self._end
-
-    def _flush(self) -> None:
-        if data := self._spoken_by.data_to_send():
-            self._unsent += len(data)
-            self._send.send_nowait(data)
-
-    def _tell(self, events: Sequence[AgentEvent]) -> None:
-        if self._on_events is not None:
-            self._on_events(events)
-
-    async def _kill(self) -> None:
-        """End the process and its tree at once."""
-        with trio.CancelScope(shield=True):  # bounded by the transport
-            self.leave(politely=False)
-            await self._gone.wait()
-
-    # What goes on in the process
-
-    def _over(self, end: Failure | TransportError) -> None:
-        """Keep the first reason for the end, and wake every waiting task."""
-        if self._end is None:
-            self._end = end
-        self._leaving.set()
+        told: list[AgentEvent] = []
+        for event in events:
+            match event:
+                case LineTooLong():
+                    return True
+                case Junk():
+                    self._said = self._launch.redacted(event.text)
+                case Initialized() | SessionOpened() | RequestAnswered():
+                    self._reply = event
+                case RequestFailed(method=method) if method != self.client.turn_method:
+                    self._reply = event
+                case _:
+                    told += self._read_event(event)
+        self._flush()
+        self._tell(told)
         self._wake()
-
-    async def _end_politely(self, process: Process) -> None:
-        """Let an idle agent end by itself: it closes what it has open then."""
-        if self._is_polite and process.stdin is not None:
-            with trio.move_on_after(min(POLITE_END, self._launch.command.grace)):
-                await process.stdin.aclose()
-                await self._silent.wait()
-
-    async def _write(self, process: Process) -> None:
-        """Write as fast as the agent reads. The reading task notices the end of the process."""
-        assert process.stdin is not None
-        try:
-            async for data in self._outgoing:
-                await process.stdin.send_all(data)
-                self._unsent -= len(data)
-        except trio.ClosedResourceError:
-            return
-        except trio.BrokenResourceError:
-            pass
-        with trio.move_on_after(_END_PATIENCE):  # the exit status explains more than a broken pipe
-            await self._silent.wait()
-        self._over(self._broken("takes no more input"))
-
-    async def _read(self, process: Process) -> None:
-        try:
-            self._over(await self._read_to_the_end(process))
-        except TransportError as error:
-            self._over(error)
-        finally:
-            self._silent.set()
-
-    async def _read_to_the_end(self, process: Process) -> Failure | TransportError:
-        async for source, chunk in process.output():
-            if source != 1:
-                self._tell(self._stderr.take(chunk))
-                continue
-            self._has_answered = True
-            if self._take(self._spoken_by.feed(chunk)):
-                return self._broken("wrote a line of more than 10 MiB and was ended")
-        self._take(self._spoken_by.end())
-        self._tell(self._stderr.close())
-        with trio.move_on_after(_END_PATIENCE):
-            end = await process.wait()
-            host, errors = self._launch.transport.host, self._stderr.tail
-            if shortage := exit_shortage(self._launch.agent, host, end, errors):
-                return shortage
-            failure = exit_failure(self._launch.agent, end)
-            return failure or self._broken(f"exited with status {end.status}")
-        return self._broken("closed its output and went on")
-
-    def _broken(self, what: str) -> Failure:
-        """Return the failure that the agent has done something, with its last words."""
-        return Failure(ErrorKind.PORT_EXIT, self.in_its_words(f"{self._launch.agent} {what}"))
+        return False

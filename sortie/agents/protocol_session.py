@@ -14,12 +14,15 @@ import trio
 from msgspec import Struct
 
 from sortie.agents import OnEvents
-from sortie.agents.protocol_process import SESSION_LEFT, NotPrompted, ProtocolProcess
-from sortie.model import AgentError, TransportError, TurnOutcome, TurnResult
+from sortie.agents.protocol_process import NotPrompted, ProtocolProcess
+from sortie.agents.protocol_streams import SESSION_LEFT
+from sortie.model import AgentError, ErrorKind, TransportError, TurnOutcome, TurnResult
 from sortie.model.texts import start_of
 from sortie.model.turns import NOTIFICATION_LIMIT, AgentEvent, Notification, SessionKnown
 
-P = TypeVar("P", bound=ProtocolProcess)
+_ID_LIMIT = 200
+
+P = TypeVar("P", bound=ProtocolProcess[Any])
 
 
 class Opened(Struct, frozen=True, kw_only=True):
@@ -132,6 +135,9 @@ class ProtocolSession(Generic[P]):
             process = self._begin()
             opened = await self._open_in(process, None)
             self._tell_of_loss("the agent did not answer when it was to go on with it")
+        if len(opened.session_id) > _ID_LIMIT or not opened.session_id.isprintable():
+            message = "the agent's session has an id that cannot be kept"
+            raise AgentError(ErrorKind.RESPONSE_ERROR, message)
         if opened.lost is not None:
             self._tell_of_loss(opened.lost)
         if opened.told is not None:

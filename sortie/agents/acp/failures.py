@@ -12,13 +12,11 @@ from datetime import datetime
 from typing import Any
 
 from sortie.agents.exits import Failure
+from sortie.agents.protocol_reader import MESSAGE_LIMIT
 from sortie.agents.usage_limit import names_a_limit, reset_time
 from sortie.json_rpc import values, wire
 from sortie.json_rpc.events import RequestFailed
 from sortie.model import ErrorKind
-
-MESSAGE_LIMIT = 1000
-"""Characters of a failure that are shown."""
 
 _CAUSES = ("message", "details", "detail", "error", "cause", "reason", "description")
 _NAMES = ("errorKind", "errorName", "codexErrorInfo", "codex_error_info")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
+from functools import partial
 from typing import Any, Literal
 
 import trio
@@ -15,17 +16,16 @@ from sortie.agents import SessionParams
 from sortie.agents.acp.asking import Asking
 from sortie.agents.acp.conversations import Conversations
 from sortie.agents.acp.failures import failure_of
-from sortie.agents.acp.process import AgentProcess, Reply
+from sortie.agents.acp.process import AgentProcess
 from sortie.agents.acp.reader import ReaderContext, UpdateReader
 from sortie.agents.acp.settings import ALLOW_ALL, AcpSettings
 from sortie.agents.acp.usage import model_of
+from sortie.agents.protocol_process import Reply
 from sortie.agents.protocol_session import NotResumed, Opened
 from sortie.json_rpc import values
 from sortie.json_rpc.events import Initialized, RequestAnswered, RequestFailed, SessionOpened
 from sortie.model import AgentError, ErrorKind
-from sortie.model.numbers import seconds_text
 
-_ID_LIMIT = 200
 _SHOWN = 10
 _RETRY_PAUSE = 1.0
 _ELSEWHERE = re.compile(r"active (?:writer|in another)", re.IGNORECASE)
@@ -83,9 +83,6 @@ async def open_session(process: AgentProcess, opening: Opening, resume: str | No
     if not isinstance(opened, SessionOpened):
         opened = await _begin(process, opening)
     id_ = opened.session_id
-    if len(id_) > _ID_LIMIT or not id_.isprintable():
-        message = "the agent's session has an id that cannot be kept"
-        raise AgentError(ErrorKind.RESPONSE_ERROR, message)
     process.reader.usage.model = opening.settings.model or model_of(opened.result)
     cost = opening.conversations.opened(id_, resumed=id_ == resume)
     if process.reader.usage.cost is None:  # else it was told as the session was loaded
@@ -96,16 +93,16 @@ async def open_session(process: AgentProcess, opening: Opening, resume: str | No
 
 
 async def _greet(process: AgentProcess, opening: Opening) -> Initialized:
-    process.client.initialize("sortie", "Sortie", sortie.__version__)
-    reply = await _within(process, opening, "initialize")
+    greet = partial(process.client.initialize, "sortie", "Sortie", sortie.__version__)
+    reply = await _within(process, opening, greet)
     if isinstance(reply, Initialized):
         return reply
     raise _refused(reply, opening)
 
 
 async def _begin(process: AgentProcess, opening: Opening) -> SessionOpened:
-    process.client.open(opening.params.workspace, servers=opening.servers)
-    reply = await _within(process, opening, "session/new")
+    begin = partial(process.client.open, opening.params.workspace, servers=opening.servers)
+    reply = await _within(process, opening, begin)
     if isinstance(reply, SessionOpened):
         return reply
     raise _refused(reply, opening)
@@ -125,11 +122,11 @@ async def _resume(
         return "the agent cannot go on with earlier sessions"
     if reason := opening.conversations.not_yet(agent, session_id):
         return reason
-    reply: Reply | None = None
+    servers, reply = opening.servers, None
+    begin = partial(process.client.open, opening.params.workspace, how, session_id, servers)
     for attempt in range(2):
-        process.client.open(opening.params.workspace, how, session_id, opening.servers)
         with trio.move_on_after(opening.patience):
-            reply = await process.reply()
+            reply = await process.request(begin)
         if reply is None:
             raise NotResumed
         if isinstance(reply, SessionOpened):
@@ -159,8 +156,7 @@ async def _choose(
     if asking.must_not_allow_all() and ALLOW_ALL not in settings.options:
         chosen.append(_option(ALLOW_ALL, "off"))
     for method, params in chosen:
-        process.client.set(method, params)
-        reply = await _within(process, opening, method)
+        reply = await _within(process, opening, partial(process.client.set, method, params))
         if isinstance(reply, RequestFailed):
             raise _refused(reply, opening)
         assert isinstance(reply, RequestAnswered)
@@ -172,12 +168,8 @@ async def _choose(
     return mode
 
 
-async def _within(process: AgentProcess, opening: Opening, method: str) -> Reply:
-    with trio.move_on_after(opening.patience):
-        return await process.reply()
-    patience = seconds_text(opening.patience)
-    message = f"the agent did not answer to {method} within {patience} (acp.start_timeout_ms)"
-    raise AgentError(ErrorKind.RESPONSE_TIMEOUT, process.in_its_words(message), timed_out=True)
+async def _within(process: AgentProcess, opening: Opening, begin: Callable[[], None]) -> Reply:
+    return await process.request_within(begin, opening.patience, "acp.start_timeout_ms")
 
 
 def _refused(reply: Reply, opening: Opening) -> AgentError:

@@ -6,10 +6,8 @@ turn, or from a replayed conversation, are signs of life only.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
-
-from msgspec.structs import replace
 
 from sortie.acp.events import (
     ClientEvent,
@@ -19,39 +17,31 @@ from sortie.acp.events import (
     SessionUpdated,
 )
 from sortie.agents.acp.asking import Asking
-from sortie.agents.acp.failures import MESSAGE_LIMIT, failure_of, worded
+from sortie.agents.acp.failures import failure_of, worded
 from sortie.agents.acp.permissions import PermissionAnswer, decide, grant, is_of_server
 from sortie.agents.acp.reader_context import ReaderContext as ReaderContext
-from sortie.agents.acp.reader_context import TurnOver
 from sortie.agents.acp.tools import AcpToolCalls, EarlierCalls, ToolCall
 from sortie.agents.acp.usage import UsageReader
 from sortie.agents.acp.verdict import INJECTED, TurnEvidence
 from sortie.agents.exits import Failure
-from sortie.agents.output import LastAnswer
 from sortie.agents.permissions import ruling_for
-from sortie.agents.texts import Texts
+from sortie.agents.protocol_reader import ProtocolReader, plan_told
 from sortie.json_rpc import values
 from sortie.json_rpc.events import RequestDeclined, RequestFailed
-from sortie.lines import strip_escapes
 from sortie.model import ErrorKind
 from sortie.model.asked_permissions import Granted
-from sortie.model.texts import UNUSABLE
 from sortie.model.turns import (
     AgentEvent,
-    AnswerGiven,
     Notification,
     PermissionAsked,
     ToolEnded,
-    ToolStarted,
-    TurnTraced,
-    Usage,
 )
 
 _OF_MODES = ("current_mode_update", "config_option_update")
 
 
-class UpdateReader:
-    """See the module. ``over`` is the end of the turn, None until then.
+class UpdateReader(ProtocolReader[AcpToolCalls]):
+    """See the module.
 
     ``is_kiro``: the agent has sent one of Kiro's extensions, so its credits may follow the turn's
     end. ``refusal`` is set where the agent did, without asking, what the rules deny: then the turn
@@ -64,10 +54,8 @@ class UpdateReader:
         self.usage = UsageReader(context.agent)
         self.asking = Asking(context.agent, context.settings)
         self.is_kiro = False
-        self._texts = Texts(context.redacted)
         self._earlier = EarlierCalls()
-        self.begin()
-        self._in_turn = False
+        super().__init__(context.redacted)
 
     @property
     def is_cut_short(self) -> bool:
@@ -81,13 +69,19 @@ class UpdateReader:
 
     def begin(self) -> None:
         """Begin a turn."""
-        self.over: TurnOver | None = None
+        super().begin()
         self.refusal: Failure | None = None
         self.waits_for_people = False
-        self._in_turn = True
-        self._tools = AcpToolCalls(self._context.agent, self._context.workspace)
         self._evidence = TurnEvidence(self._context.agent)
-        self._answer = LastAnswer()
+
+    def _new_tools(self) -> AcpToolCalls:
+        return AcpToolCalls(self._context.agent, self._context.workspace)
+
+    def _model(self) -> str | None:
+        return self.usage.answered or self.usage.model
+
+    def _worded(self, failure: Failure) -> Failure:
+        return worded(failure, self._texts.clean, self._context.now)
 
     def take(self, event: ClientEvent) -> list[AgentEvent]:
         """Take an event of the protocol and return the events of the port."""
@@ -149,10 +143,8 @@ class UpdateReader:
         return granted
 
     def end(self) -> list[AgentEvent]:
-        """End a turn without an answer, and return the remaining events."""
-        traced = [*self._answered_last(), self._traced()] if self._in_turn else []
-        self._in_turn = False
-        return self._clean([*self._texts.flush(), *self._tools.close(failed=True), *traced])
+        """End a turn, and return the remaining events."""
+        return [*super().end(), *self.usage.credits()]
 
     # What is told
 
@@ -180,7 +172,10 @@ class UpdateReader:
                 self._answer.close()
                 return [*self._texts.flush(), *self._tool(body)]
             case "plan":
-                return [*self._texts.flush(), *_plan(body)]
+                return [
+                    *self._texts.flush(),
+                    *plan_told(values.items(body, "entries"), "content", "in_progress"),
+                ]
             case "session_info_update":
                 self._evidence.info(body)
             case "current_mode_update":
@@ -199,7 +194,7 @@ class UpdateReader:
 
     def _refuse(self, failure: Failure | None) -> None:
         if failure is not None and self._in_turn and self.refusal is None:
-            self.refusal = worded(failure, self._texts.clean, self._context.now)
+            self.refusal = self._worded(failure)
 
     def _extension(self, event: ExtensionTold) -> list[AgentEvent]:
         params = event.params
@@ -233,66 +228,3 @@ class UpdateReader:
 
     def _failed(self, event: RequestFailed) -> list[AgentEvent]:
         return self._close(failure_of(event, ErrorKind.TURN_FAILED))
-
-    def _close(self, failure: Failure | None) -> list[AgentEvent]:
-        if failure is not None:
-            failure = worded(failure, self._texts.clean, self._context.now)
-        self.over = TurnOver(failure)
-        self._in_turn = False
-        ended = self._tools.close(failed=failure is not None)
-        return [*self._texts.flush(), *ended, *self._answered_last(), self._traced()]
-
-    def _answered_last(self) -> list[AgentEvent]:
-        said = self._answer.text
-        return [AnswerGiven(text=said)] if said else []
-
-    def _traced(self) -> TurnTraced:
-        """Return the event that closes the list of tools, with the model where it is known."""
-        return TurnTraced(model=self.usage.answered or self.usage.model)
-
-    def _clean(self, events: Sequence[AgentEvent]) -> list[AgentEvent]:
-        """Take the secrets out of what is not clean yet; notifications of texts are."""
-        return [self._cleaned(event) for event in events]
-
-    def _cleaned(self, event: AgentEvent) -> AgentEvent:
-        clean = self._texts.clean
-        match event:
-            case ToolStarted():
-                places = tuple(map(clean, event.locations))
-                return replace(event, name=clean(event.name), locations=places)
-            case ToolEnded():
-                error = None if event.error is None else clean(event.error, MESSAGE_LIMIT)
-                return replace(
-                    event,
-                    locations=tuple(map(clean, event.locations)),
-                    error=error,
-                    about=None if event.about is None else clean(event.about),
-                    output=None if event.output is None else self._lines(event.output),
-                )
-            case PermissionAsked():
-                return PermissionAsked(question=clean(event.question), answer=event.answer)
-            case AnswerGiven(text=text):
-                return AnswerGiven(text=self._lines(text))
-            case Usage(model=str(model)) | TurnTraced(model=str(model)):
-                return replace(event, model=clean(model))
-            case Notification(message=message) if message.startswith("["):
-                return replace(event, message=clean(message) or "-")
-            case _:
-                return event
-
-    def _lines(self, text: str) -> str:
-        """Return a text of several lines without secrets, and fit to be stored."""
-        return self._context.redacted(UNUSABLE.sub("\ufffd", strip_escapes(text)))
-
-
-def _plan(body: Mapping[str, Any]) -> list[AgentEvent]:
-    entries = values.items(body, "entries")
-    if not entries:
-        return []
-    done = sum(entry.get("status") == "completed" for entry in entries)
-    here = [e for e in entries if e.get("status") == "in_progress"] or [
-        e for e in entries if e.get("status") != "completed"
-    ]
-    now = values.text(here[0], "content") if here else None
-    rest = f": {now}" if now else ""
-    return [Notification(message=f"[plan] {done} of {len(entries)} done{rest}")]

@@ -8,7 +8,6 @@ from datetime import datetime
 from msgspec import Struct
 
 from sortie.agents.acp.settings import AcpSettings
-from sortie.agents.exits import Failure
 from sortie.model.asked_permissions import AskedPermissions
 from sortie.model.hiding import repr_without
 
@@ -30,9 +29,3 @@ class ReaderContext(Struct, frozen=True, kw_only=True):
     permissions: AskedPermissions | None = None
 
     __repr__ = repr_without("redacted")
-
-
-class TurnOver(Struct, frozen=True):
-    """A turn has ended; ``failure`` is None where it is a good one."""
-
-    failure: Failure | None

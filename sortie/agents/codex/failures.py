@@ -11,9 +11,6 @@ from sortie.agents.usage_limit import names_a_limit
 from sortie.json_rpc import values
 from sortie.model import ErrorKind
 
-MESSAGE_LIMIT = 1000
-"""Characters of a failure that are shown."""
-
 LOGIN = (
     "log in with `codex login` as the user of this host, or set CODEX_API_KEY or OPENAI_API_KEY in"
     " the environment of the daemon"

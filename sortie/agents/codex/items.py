@@ -46,12 +46,6 @@ class ToolItems:
     def __init__(self) -> None:
         self._open: dict[str, ToolItem] = {}
         self._ended: set[str] = set()
-        self.has_commands = False
-
-    @property
-    def are_open(self) -> bool:
-        """Whether any is under way."""
-        return bool(self._open)
 
     def named(self, item_id: str | None) -> ToolItem | None:
         """Return the tool with an id that is under way."""

@@ -14,17 +14,16 @@ import sortie
 from sortie.agents import SessionParams
 from sortie.agents.codex.failures import LOGIN
 from sortie.agents.codex.opening_params import thread_params
-from sortie.agents.codex.process import CodexProcess, CodexReply
+from sortie.agents.codex.process import CodexProcess
 from sortie.agents.codex.settings import CodexSettings
+from sortie.agents.protocol_process import Reply
 from sortie.agents.protocol_session import Opened
 from sortie.json_rpc import values
 from sortie.json_rpc.events import Initialized, RequestAnswered, RequestFailed, SessionOpened
 from sortie.model import AgentError, ErrorKind
-from sortie.model.numbers import seconds_text
 
 _RETRY_PAUSE = 1.0
 _ELSEWHERE = re.compile(r"active writer", re.IGNORECASE)
-_ID_LIMIT = 200
 
 
 class ThreadOpening(Struct, frozen=True, kw_only=True):
@@ -66,8 +65,6 @@ async def open_thread(process: CodexProcess, opening: ThreadOpening, resume: str
             raise _refused(reply, opening)
         opened = reply
         process.reader.usage.begun(opened.session_id)
-    if len(opened.session_id) > _ID_LIMIT or not opened.session_id.isprintable():
-        raise AgentError(ErrorKind.RESPONSE_ERROR, "codex's thread has an id that cannot be kept")
     process.reader.usage.model = values.text(opened.result, "model") or opening.settings.model
     return Opened(session_id=opened.session_id, lost=lost)
 
@@ -98,17 +95,11 @@ async def _resume(
 
 async def _within(
     process: CodexProcess, opening: ThreadOpening, begin: Callable[[], None]
-) -> CodexReply:
-    with trio.move_on_after(opening.patience):
-        return await process.request(begin)
-    patience = seconds_text(opening.patience)
-    message = (
-        f"codex did not answer to {process.client.asked} within {patience} (codex.start_timeout_ms)"
-    )
-    raise AgentError(ErrorKind.RESPONSE_TIMEOUT, process.in_its_words(message), timed_out=True)
+) -> Reply:
+    return await process.request_within(begin, opening.patience, "codex.start_timeout_ms")
 
 
-def _refused(reply: CodexReply, opening: ThreadOpening) -> AgentError:
+def _refused(reply: Reply, opening: ThreadOpening) -> AgentError:
     """Return the error that no thread begins with."""
     assert isinstance(reply, RequestFailed)
     said = f"codex refused {reply.method}: {reply.message} (error {reply.code})"

@@ -10,32 +10,24 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import replace
 
-from sortie.agents.codex.failures import MESSAGE_LIMIT, error_line, turn_failure
+from sortie.agents.codex.failures import error_line, turn_failure
 from sortie.agents.codex.items import ToolItems
 from sortie.agents.codex.leave import leave_for
 from sortie.agents.codex.settings import CodexSettings
 from sortie.agents.codex.usage import AccountLimits, ThreadUsage
 from sortie.agents.exits import Failure
-from sortie.agents.output import LastAnswer
-from sortie.agents.texts import Texts
+from sortie.agents.protocol_reader import ProtocolReader, plan_told
 from sortie.codex.approvals import denial, grant
-from sortie.codex.events import ApprovalAsked, ServerTold, TurnFinished
+from sortie.codex.events import ApprovalAsked, CodexEvent, ServerTold, TurnFinished
 from sortie.json_rpc import values
 from sortie.json_rpc.events import RequestDeclined, RequestFailed
-from sortie.lines import strip_escapes
 from sortie.model import ErrorKind
 from sortie.model.hiding import repr_without
-from sortie.model.texts import UNUSABLE
 from sortie.model.turns import (
     AgentEvent,
-    AnswerGiven,
     Notification,
     PermissionAsked,
-    ToolEnded,
-    ToolStarted,
-    TurnTraced,
 )
 
 _ITEMS_KNOWN = 1000
@@ -53,35 +45,28 @@ class CodexContext(Struct, frozen=True, kw_only=True):
     __repr__ = repr_without("redacted")
 
 
-class CodexReader:
-    """See the module. ``is_over``: the turn has ended, and ``failure`` is None for a good one."""
+class CodexReader(ProtocolReader[ToolItems]):
+    """See the module."""
 
     def __init__(self, context: CodexContext) -> None:
         self._context = context
         self.usage = ThreadUsage()
         self._limits = AccountLimits()
-        self._texts = Texts(context.redacted)
-        self.begin()
-        self._in_turn = False
+        super().__init__(context.redacted)
 
     def begin(self) -> None:
         """Begin a turn."""
-        self.is_over = False
-        self.failure: Failure | None = None
-        self._in_turn = True
-        self._tools = ToolItems()
-        self._answer = LastAnswer()
+        super().begin()
         self._items: dict[str, Mapping[str, Any]] = {}
         self._streamed: set[str] = set()
 
-    @property
-    def tools_are_open(self) -> bool:
-        """Whether a tool of this turn has not ended."""
-        return self._tools.are_open
+    def _new_tools(self) -> ToolItems:
+        return ToolItems()
 
-    def take(
-        self, event: ServerTold | TurnFinished | RequestFailed | RequestDeclined
-    ) -> list[AgentEvent]:
+    def _model(self) -> str | None:
+        return self.usage.model
+
+    def take(self, event: CodexEvent) -> list[AgentEvent]:
         """Take an event of the protocol and return the events of the port."""
         match event:
             case TurnFinished():
@@ -105,12 +90,6 @@ class CodexReader:
         told = PermissionAsked(question=leave.question, answer=leave.reason)
         answer = grant(event.method, event.params) if leave.allowed else denial(event.method)
         return answer, self._clean([*self._texts.flush(), told])
-
-    def end(self) -> list[AgentEvent]:
-        """End a turn without its end having come, and return the remaining events."""
-        traced = [*self._said_last(), self._traced()] if self._in_turn else []
-        self._in_turn = False
-        return self._clean([*self._texts.flush(), *self._tools.close(failed=True), *traced])
 
     # What is told
 
@@ -144,7 +123,10 @@ class CodexReader:
             case method if method in _THOUGHTS:
                 return self._piece("[thought] ", params)
             case "turn/plan/updated":
-                return [*self._texts.flush(), *_plan(params)]
+                return [
+                    *self._texts.flush(),
+                    *plan_told(values.items(params, "plan"), "step", "inProgress"),
+                ]
             case "error":
                 return [*self._texts.flush(), Notification(message=f"[error] {error_line(params)}")]
             case "model/rerouted":
@@ -204,65 +186,3 @@ class CodexReader:
     def _finished(self, event: TurnFinished) -> list[AgentEvent]:
         error = values.mapping(event.turn, "error")
         return self._close(turn_failure(event.status, error, self._limits.resets_at))
-
-    def _close(self, failure: Failure | None) -> list[AgentEvent]:
-        if failure is not None:
-            said = self._texts.clean(failure.message.replace("\r", " "), MESSAGE_LIMIT)
-            failure = Failure(failure.kind, said, failure.resets_at)
-        self.is_over, self.failure = True, failure
-        self._in_turn = False
-        flushed = self._texts.flush()
-        ended = self._tools.close(failed=failure is not None)
-        return [*flushed, *ended, *self._said_last(), self._traced()]
-
-    def _said_last(self) -> list[AgentEvent]:
-        said = self._answer.text
-        return [AnswerGiven(text=said)] if said else []
-
-    def _traced(self) -> TurnTraced:
-        return TurnTraced(model=self.usage.model)
-
-    def _clean(self, events: Sequence[AgentEvent]) -> list[AgentEvent]:
-        """Take the secrets out of what is not clean yet; notifications of texts are."""
-        return [self._cleaned(event) for event in events]
-
-    def _cleaned(self, event: AgentEvent) -> AgentEvent:
-        clean = self._texts.clean
-        match event:
-            case ToolStarted():
-                about = None if event.about is None else clean(event.about)
-                places = tuple(map(clean, event.locations))
-                return replace(event, name=clean(event.name), locations=places, about=about)
-            case ToolEnded():
-                return replace(
-                    event,
-                    locations=tuple(map(clean, event.locations)),
-                    error=None if event.error is None else clean(event.error, MESSAGE_LIMIT),
-                    about=None if event.about is None else clean(event.about),
-                    output=None if event.output is None else self._lines(event.output),
-                )
-            case PermissionAsked():
-                return PermissionAsked(question=clean(event.question), answer=event.answer)
-            case AnswerGiven(text=text):
-                return AnswerGiven(text=self._lines(text))
-            case Notification(message=message) if message.startswith("["):
-                return replace(event, message=clean(message) or "-")
-            case _:
-                return event
-
-    def _lines(self, text: str) -> str:
-        """Return a text of several lines without secrets, and fit to be stored."""
-        return self._context.redacted(UNUSABLE.sub("\ufffd", strip_escapes(text)))
-
-
-def _plan(params: Mapping[str, Any]) -> list[AgentEvent]:
-    steps = values.items(params, "plan")
-    if not steps:
-        return []
-    done = sum(step.get("status") == "completed" for step in steps)
-    here = [s for s in steps if s.get("status") == "inProgress"] or [
-        s for s in steps if s.get("status") != "completed"
-    ]
-    now = values.text(here[0], "step") if here else None
-    rest = f": {now}" if now else ""
-    return [Notification(message=f"[plan] {done} of {len(steps)} done{rest}")]

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sortie.agents.acp.failures import MESSAGE_LIMIT, failure_of, worded
+from sortie.agents.acp.failures import failure_of, worded
 from sortie.agents.exits import Failure
+from sortie.agents.protocol_reader import MESSAGE_LIMIT
 from sortie.agents.texts import Texts
 from sortie.json_rpc.events import RequestFailed
 from sortie.model import ErrorKind

@@ -94,5 +94,5 @@ def test_what_comes_never_breaks_it(events: list[Any]) -> None:
     ended = Counter(event.id for event in told if isinstance(event, ToolEnded))
     assert begun == ended
     assert set(begun.values()) <= {1}
-    assert SECRET not in f"{told} {reader.failure}"
+    assert SECRET not in f"{told} {reader.over}"
     assert all(event.message for event in told if isinstance(event, Notification))
