@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -21,7 +22,8 @@ from sortie.tools.calls import ToolCalls
 from sortie.tools.channel import ToolChannel, ToolPlace, tool_channel
 from sortie.transports.local import LocalTransport
 
-RUN = RunId("run-of-tools")
+RUN = RunId(f"run-of-tools-{os.getpid()}")
+"""Programs are ended by it, those of another process of the tests must not be."""
 TOKEN = "0123456789abcdef" * 4
 LIMIT = 60.0
 """Seconds after which something awaited has gone wrong."""
