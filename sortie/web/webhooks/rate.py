@@ -1,19 +1,19 @@
-"""How many deliveries are looked at in a second."""
+"""How many authentic deliveries are taken in a second."""
 
 from __future__ import annotations
 
 PER_SECOND = 100.0
-"""Deliveries of one kind that are looked at in a second, in the long run."""
+"""Authentic deliveries of one kind that are taken in a second, in the long run."""
 
-AT_ONCE = 1000.0
-"""Deliveries of one kind that are looked at in a burst."""
+AT_ONCE = 1000
+"""Authentic deliveries of one kind that are taken in a burst."""
 
 
 class Rate:
     """A bucket of tokens, full at first; times are monotonic seconds."""
 
     def __init__(self) -> None:
-        self._tokens = AT_ONCE
+        self._tokens = float(AT_ONCE)
         self._at: float | None = None
 
     def allows(self, now: float) -> bool:

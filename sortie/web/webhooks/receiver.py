@@ -4,8 +4,9 @@ Rule 1: nothing but the right secret lets a delivery in: no token, session or ad
 compared in constant time, and a refusal does not say what was wrong.
 Rule 2: of a delivery that was let in nothing is believed but what it names, and it is answered
 before anything is looked at.
-Rule 3: bytes, time and deliveries a second are bounded; what comes beyond is refused, and polls
-find what it would have told.
+Rule 3: bytes, time and authentic deliveries a second are bounded; what comes beyond is refused, and
+polls find what it would have told. What strangers send, or send again, is not counted there: to
+verify a delivery costs less than to receive it.
 """
 
 from __future__ import annotations
@@ -122,7 +123,9 @@ class WebhookReceiver:
             self._refuse(kind, "malformed")
             await self._answer(fault.status, fault.message, scope, receive, send)
             return
-        status, message = await self._taken(kind, secrets, _headers(scope), receive)
+        client = scope.get("client")
+        sender = "" if client is None else str(client[0])
+        status, message = await self._taken(kind, secrets, _headers(scope), sender, receive)
         headers = {"retry-after": "10"} if status == 429 else {}
         await self._answer(status, message, scope, receive, send, headers)
 
@@ -139,6 +142,7 @@ class WebhookReceiver:
         kind: str,
         secrets: Mapping[str, list[_Subscribed]],
         headers: Mapping[str, str],
+        sender: str,
         receive: Receive,
     ) -> tuple[int, str]:
         """Take a delivery in, or refuse it; return the status of the answer and its message."""
@@ -147,7 +151,7 @@ class WebhookReceiver:
         if refused is not None:
             await drain(receive)
             return refused
-        body = await self._bodies.read(receive)
+        body = await self._bodies.read(sender, receive)
         if isinstance(body, str):
             self._refuse(kind, body)
             if body == "too_large":
@@ -177,9 +181,6 @@ class WebhookReceiver:
         self, kind: str, adapter: WebhookAdapter, headers: Mapping[str, str]
     ) -> tuple[int, str] | None:
         """Refuse what needs no look at the body."""
-        if not self._rates.setdefault(kind, Rate()).allows(trio.current_time()):
-            self._refuse(kind, "flood")
-            return 429, "there are too many deliveries now"
         if not any(headers.get(name) for name in adapter.signed_by):
             self._refuse(kind, "signature")
             return 401, _FORBIDDEN
@@ -196,10 +197,15 @@ class WebhookReceiver:
         self, kind: str, adapter: WebhookAdapter, delivery: WebhookDelivery, fits: list[_Subscribed]
     ) -> tuple[int, str]:
         """Note what an authentic delivery names, for the workflows whose secret it has."""
-        seen, digest = self._seen.setdefault(kind, SeenDeliveries()), _digest(delivery.body)
-        if not seen.is_new(adapter.id_of(delivery), digest, trio.current_time()):
+        seen, now = self._seen.setdefault(kind, SeenDeliveries()), trio.current_time()
+        id_, digest = adapter.id_of(delivery), _digest(delivery.body)
+        if seen.has(id_, digest, now):
             self._refuse(kind, "replayed")
             return 202, "it has come before"
+        if not self._rates.setdefault(kind, Rate()).allows(now):
+            self._refuse(kind, "flood")
+            return 429, "there are too many deliveries now"
+        seen.add(id_, digest, now)
         record = self._records.setdefault(kind, KindRecord())
         record.received, record.last_at = record.received + 1, delivery.at
         for one in fits:
@@ -212,7 +218,7 @@ class WebhookReceiver:
         if mention is None:
             return 202, "it names nothing that is watched"
         for one in fits:
-            one.wakes.add(kind, mention, trio.current_time())
+            one.wakes.add(kind, mention, now)
         self._collecting.set()
         return 202, "what it names is looked at"
 

@@ -24,19 +24,25 @@ class SeenDeliveries:
     def __init__(self) -> None:
         self._seen: OrderedDict[bytes, float] = OrderedDict()
 
-    def is_new(self, id_: str, body: bytes, now: float) -> bool:
-        """Tell whether neither id nor body (its digest) has come, and know both from now on."""
+    def has(self, id_: str, body: bytes, now: float) -> bool:
+        """Tell whether a delivery has come, by its id or its body (the digest)."""
         while self._seen and next(iter(self._seen.values())) < now - LIFE:
             self._seen.popitem(last=False)
-        marks = [b"body " + body]
-        if id_:
-            marks.append(b"id " + id_[:_LONGEST_ID].encode("utf-8", "replace"))
-        known = any(mark in self._seen for mark in marks)
-        for mark in marks:
+        return any(mark in self._seen for mark in _marks(id_, body))
+
+    def add(self, id_: str, body: bytes, now: float) -> None:
+        """Know a delivery by both from now on."""
+        for mark in _marks(id_, body):
             self._seen.setdefault(mark, now)
         while len(self._seen) > MOST:
             self._seen.popitem(last=False)
-        return not known
 
     def __len__(self) -> int:
         return len(self._seen)
+
+
+def _marks(id_: str, body: bytes) -> list[bytes]:
+    marks = [b"body " + body]
+    if id_:
+        marks.append(b"id " + id_[:_LONGEST_ID].encode("utf-8", "replace"))
+    return marks
