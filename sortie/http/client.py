@@ -32,6 +32,7 @@ from sortie.http.under_lease import extensions
 from sortie.model import LostAnswer, RateBudget, TrackerError, TrackerErrorKind
 from sortie.model.secrets import redactor
 from sortie.model.texts import start_of
+from sortie.resources.lease import LeaseLost
 
 LONGEST_REQUEST = 50.0
 """Seconds from the sending of a request to the last byte of its answer."""
@@ -230,6 +231,9 @@ class HttpClient:
             raise self._unread(request, late) from exc
         except LargeBody as exc:
             raise self._unread(request, str(exc)) from exc
+        except LeaseLost as exc:
+            attempt = f"{self._attempt(request)}: {exc}"
+            raise TrackerError(TrackerErrorKind.UNAVAILABLE, attempt) from exc
         return HttpAnswer(
             status=reply.status_code,
             url=str(url),

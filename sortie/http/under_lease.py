@@ -1,6 +1,7 @@
 """What a daemon with a lease sees to when it changes something over HTTP.
 
-Rule 1: nothing is changed once the lease is over.
+Rule 1: nothing is changed once the lease is over, also where a connection had to be made first,
+and the process was stopped meanwhile.
 Rule 2: what was sent, and not taken by the other side within some seconds, is never sent again by
 the kernel: else a change could arrive when another daemon has looked for it in vain already.
 """
@@ -38,9 +39,16 @@ def extensions(attempt: str, *, is_change: bool) -> dict[str, Any]:
     lease is over."""
     if is_change:
         require_right_to_change(attempt)
-    if current_lease() is None or _TCP_USER_TIMEOUT is None:
+    if current_lease() is None:
         return {}
-    return {"trace": _bound}
+    return {"trace": _change if is_change else _bound}
+
+
+async def _change(event: str, told: Mapping[str, Any]) -> None:
+    """Raise LeaseLost right before the request is sent where the lease is over."""
+    await _bound(event, told)
+    if event.endswith("send_request_headers.started"):
+        require_lease()
 
 
 async def _bound(event: str, told: Mapping[str, Any]) -> None:

@@ -66,6 +66,27 @@ async def test_what_is_not_taken_in_time_never_arrives(
     assert limits == [UNTAKEN_LIMIT * 1000]
 
 
+async def test_nothing_is_sent_on_a_connection_that_outlived_the_lease(
+    opened: Opened, server: TestServer, monkeypatch: pytest.MonkeyPatch, lease: Lease
+) -> None:
+    """The process was stopped while it connected; then what only reads is sent, and no change."""
+    bound = under_lease._bound
+
+    async def stopped(event: str, told: Mapping[str, Any]) -> None:
+        await bound(event, told)
+        if event == "connection.connect_tcp.complete":
+            lease.valid_until = -1.0
+
+    monkeypatch.setattr(under_lease, "_bound", stopped)
+    async with opened() as client:
+        with pytest.raises(TrackerError, match=r"cannot change it .*token 7.* is over"):
+            await client.ask(CHANGE)
+    async with opened() as client:
+        await client.ask(READ)
+
+    assert [asked.method for asked in server.asked] == ["GET"]
+
+
 async def test_without_a_lease_nothing_is_asked_of_the_connection(opened: Opened) -> None:
     """A daemon with a file works as ever."""
     async with opened() as client:
