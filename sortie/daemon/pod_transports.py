@@ -27,8 +27,8 @@ from sortie.transports.kubernetes.objects import ApiObjects
 from sortie.transports.kubernetes.pods import FoundPod
 from sortie.transports.kubernetes.transport import REATTACH, KubernetesTransport
 from sortie.transports.kubernetes.warm_pods import WarmPods, WarmState
+from sortie.transports.lost_links import Links
 from sortie.transports.remote.launch import Bounds
-from sortie.transports.remote.supervised_process import Links
 from sortie.transports.remote.transport import new_nonce
 
 _CLOSE_BOUND = 5.0  # seconds

@@ -16,8 +16,8 @@ from sortie.model import HostError, RunId
 from sortie.telemetry import Publish, facts
 from sortie.transports import Transport
 from sortie.transports.host_health import HostHealth, MonitoredTransport
+from sortie.transports.lost_links import Links
 from sortie.transports.remote.launch import Bounds
-from sortie.transports.remote.supervised_process import Links
 from sortie.transports.remote.transport import ShellTransport, new_nonce
 from sortie.transports.ssh.connection_pool import ConnectionPool
 from sortie.transports.ssh.root_locks import RootLocks

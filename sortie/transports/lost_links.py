@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol, runtime_checkable
 
-from sortie.model import RunId
+from msgspec import Struct, field
+
+from sortie.model import HostError, RunId
 
 LinkChanged = Callable[[bool], object]
 """Called with whether the link to a program of a run is lost now."""
@@ -63,3 +65,14 @@ class LostLinks:
     def _tell(self, run_id: str, *, lost: bool) -> None:
         for changed in tuple(self._followers.get(run_id, ())):
             changed(lost)
+
+
+class Links(Struct, frozen=True, kw_only=True):
+    """What is called, with the program's run, when its link is lost, and when it is there again
+    after so many seconds; ``new_nonce`` gives a text that was never used before. ``lost_now`` are
+    the programs that wait for a link."""
+
+    new_nonce: Callable[[], str]
+    lost: Callable[[str, HostError], object] = lambda _run, _error: None
+    restored: Callable[[str, float], object] = lambda _run, _seconds: None
+    lost_now: LostLinks = field(default_factory=LostLinks)

@@ -39,9 +39,8 @@ from sortie.transports.kubernetes.pod_fence import PodFence
 from sortie.transports.kubernetes.pod_link import PodLink
 from sortie.transports.kubernetes.pods import FoundPod, PodKeeper
 from sortie.transports.kubernetes.warm_pods import WarmPods
-from sortie.transports.lost_links import LinkChanged
+from sortie.transports.lost_links import LinkChanged, Links
 from sortie.transports.remote.launch import Bounds, HostGone
-from sortie.transports.remote.supervised_process import Links
 from sortie.transports.remote.supervisor_scripts import KEPT
 from sortie.transports.remote.transport import ShellTransport, new_nonce
 

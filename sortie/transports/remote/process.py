@@ -7,36 +7,27 @@ have looked ourselves; where the link is lost first, that cannot be known, and i
 
 from __future__ import annotations
 
-import os
 import signal
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 
 import trio
 
-from sortie.model import HostError, HostTrouble, ProcessIdentity, TransportError
+from sortie.model import HostError, HostTrouble, TransportError
 from sortie.transports import Exit, Stdin
 from sortie.transports.reaper import KILL_BOUND
-from sortie.transports.remote.fence import require
 from sortie.transports.remote.forced_end import FINISH_BOUND, end_tree, still_there, unsure
 from sortie.transports.remote.launch import (
     Bounds,
-    RootProcess,
     lapsed,
-    no_start,
     nonsense,
-    refusal,
-    root_process_of,
-    slow_shell,
-    struck,
 )
 from sortie.transports.remote.launch_scripts import RemoteLaunch
-from sortie.transports.remote.namespaces import NamespaceInit
+from sortie.transports.remote.program_start import ProgramStart
 from sortie.transports.remote.protocol import GO, HERE
 from sortie.transports.remote.remote_script import RemoteScript
 from sortie.transports.remote.shell import Shell
 from sortie.transports.remote.stdin import RemoteStdin, open_stdin
-from sortie.transports.remote.unconfirmed_runs import Remains
 
 LAST_MESSAGES = 1.0
 """Seconds for what is said on the host after a program's exit."""
@@ -44,11 +35,10 @@ LAST_MESSAGES = 1.0
 SIGNALLED = 128
 """An exit status above tells of a signal, where a shell was in between."""
 
-_STDIN_PIECE = 256 * 1024  # bytes that have to be taken in the time for one message
 _ROUND_TRIP = 3.0  # seconds for the way to the host and back
 
 
-class RemoteProgram:
+class RemoteProgram(ProgramStart):
     """A program and its tree on a host; made and left by ``ShellTransport.process``."""
 
     def __init__(
@@ -59,44 +49,17 @@ class RemoteProgram:
         hurry: trio.Event,
         stack: AsyncExitStack,
     ) -> None:
-        self._shell = shell
-        self._host = shell.host
-        self._launch = launch
-        self._script = script
-        self._channel = script.channel
+        super().__init__(shell, launch, script)
         self._messages = script.channel.parser
         self._stack = stack  # it is left when the process has been
         self._stdin: RemoteStdin | None = None
         self._hurry = hurry
-        self._root: RootProcess | None = None
-        self._init: NamespaceInit | None = None
-        self._marked = True
-        self._may_have_started = False
         self._has_started = False
-        self._refused = False
         self._reading = False
         self._lock = trio.Lock()
         self._by_us = False
         self._ended = False
         self._failure: TransportError | None = None
-
-    @property
-    def identity(self) -> ProcessIdentity:
-        """The root process."""
-        assert self._root is not None
-        return self._root.identity
-
-    @property
-    def remains(self) -> Remains | None:
-        """What tells whether anything of it is left; None where it has no namespace."""
-        if self._launch.namespaces is None or self._root is None:
-            return None
-        return Remains(
-            pid=self._root.identity.pid,
-            ticks=self._root.ticks,
-            init=self._init,
-            wrappers=self._launch.command.wrappers,
-        )
 
     @property
     def stdin(self) -> RemoteStdin | None:
@@ -181,23 +144,6 @@ class RemoteProgram:
         await self._expect("started", bounds.start)
         self._has_started = True
 
-    async def _send_stdin(self, bounds: Bounds) -> None:
-        """Send what the program is to read, if anything, which is stored before it starts."""
-        self._use_lease()
-        self._may_have_started = True
-        if self._launch.stdin:
-            self._channel.write(GO)
-            await self._expect("send", bounds.start)
-            await self._send(self._launch.stdin, bounds.start)
-            await self._expect("stored", bounds.start)
-
-    def _use_lease(self) -> None:
-        """Have the link carry signs of life only while the lease holds. Raises LeaseLost where it
-        is over."""
-        require(self._launch.fence)
-        if self._launch.fence is not None:
-            self._channel.lease = self._launch.fence.lease
-
     async def leave(self) -> None:
         """End what may have been started; takes the grace time and some seconds at most."""
         if not self._may_have_started:
@@ -217,58 +163,6 @@ class RemoteProgram:
             await self._known_exit()
         if limit.cancelled_caught:
             raise self._unsure(f"host {self._host} could not be asked in {bound:.0f} s")
-
-    async def _expect(self, expected: str, bound: float) -> str:
-        """Return what follows a message. Raises HostError where it does not come in time."""
-        with trio.move_on_after(bound):
-            return await self._hear(expected)
-        raise slow_shell(self._host, bound)
-
-    async def _send(self, content: bytes, bound: float) -> None:
-        """Write to the host's shell. Raises HostError where it does not take a piece in time."""
-        for at in range(0, len(content), _STDIN_PIECE):
-            with trio.move_on_after(bound) as limit:
-                await self._channel.send(content[at : at + _STDIN_PIECE])
-            if limit.cancelled_caught:
-                raise slow_shell(self._host, bound)
-
-    async def _hear(self, expected: str) -> str:
-        """Wait for the script's next message, which has to be this one; return what follows it."""
-        found = await self._script.next()
-        if found is None:
-            raise self._no_start()
-        return self._heard(expected, found[1])
-
-    def _heard(self, expected: str, message: str) -> str:
-        """Note a message, which has to be this one; return what follows it."""
-        self._note(message)
-        name, _, rest = message.partition(" ")
-        if name != expected:
-            said = struck(os.fsencode(rest), self._launch.command).decode("utf-8", "replace")
-            raise refusal(self._host, self._launch.command, name, said)
-        return rest
-
-    def _no_start(self) -> HostError:
-        return self._channel.lost or no_start(
-            self._host, self._launch, self._script.noise, self._channel.exit_status
-        )
-
-    def _note(self, message: str) -> None:
-        name, _, rest = message.partition(" ")
-        match name:
-            case "here" | "root":
-                with suppress(ValueError, OverflowError):
-                    self._root = root_process_of(rest)
-            case "started":
-                self._marked = bool(rest)
-            case "namespace":
-                init, _, born = rest.partition(" ")
-                with suppress(ValueError, OverflowError):
-                    self._init = NamespaceInit(pid=int(init), ticks=int(born))
-            case "send" | "stored" | "pipe" | "attached":
-                pass
-            case _:
-                self._refused = True
 
     async def _end(self) -> None:
         if self._exit() is None:

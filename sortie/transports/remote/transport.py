@@ -32,36 +32,24 @@ from sortie.model import (
     TransportError,
 )
 from sortie.transports import Command, Process, Script
-from sortie.transports.container_entrance import ContainerEntrance
-from sortie.transports.lost_links import LinkChanged
-from sortie.transports.remote.container_launch import namespaces_in
-from sortie.transports.remote.fence import FindFence, LeaderFence, no_fence
+from sortie.transports.lost_links import LinkChanged, Links
+from sortie.transports.remote.fence import FindFence, no_fence
 from sortie.transports.remote.filesystem import RemoteFiles
-from sortie.transports.remote.launch import Bounds, NoRoomForNamespace
-from sortie.transports.remote.launch_scripts import (
-    RemoteLaunch,
-    check_speakable,
-    inline_command,
-    launch_script,
-)
+from sortie.transports.remote.launch import Bounds
 from sortie.transports.remote.namespace_probe import NamespaceProbe
 from sortie.transports.remote.namespaces import Namespaces
 from sortie.transports.remote.process import RemoteProgram
-from sortie.transports.remote.protocol import LaunchOutput
+from sortie.transports.remote.programs import RemotePrograms
 from sortie.transports.remote.questions import script_body
 from sortie.transports.remote.run_endings import RunEndings, under_way
-from sortie.transports.remote.scripts import SHELL
 from sortie.transports.remote.shell import Shell, ShellQuestion
 from sortie.transports.remote.shell_link import ShellLink
 from sortie.transports.remote.socket_forward import SocketForward
-from sortie.transports.remote.supervised_process import Links
 from sortie.transports.remote.supervised_programs import SupervisedPrograms
 from sortie.transports.remote.supervisor_scripts import KEPT, supervisor_id
 from sortie.transports.remote.unconfirmed_runs import UnconfirmedRuns
 
 Delivery = Literal["stdin", "inline"]
-
-_MOST_TRIES = 3  # to make a namespace where one could be made before
 
 
 def new_nonce() -> str:
@@ -100,14 +88,11 @@ class ShellTransport:
     ) -> None:
         self._host = host
         self._link = link
-        self._variables = variables
         self._fence = fence
         self._spare = spare
         self._inline = delivery == "inline"
         self._bounds = bounds or Bounds()
-        self._new_nonce = new_nonce
         self._shell = Shell(link, new_nonce, self._bounds.handshake, notice)
-        self._isolation = isolation
         self._probe = NamespaceProbe(self._shell, lambda: link.generation, isolated)
         self._unconfirmed = UnconfirmedRuns()
         self.files = RemoteFiles(self._shell, fence)
@@ -116,6 +101,20 @@ class ShellTransport:
         self._links = links or Links(new_nonce=new_nonce)
         self._supervised = SupervisedPrograms(
             self._shell, self._hurry, self._links, self._bounds.reattach, kept
+        )
+        self._programs = RemotePrograms(
+            host=host,
+            shell=self._shell,
+            supervised=self._supervised,
+            unconfirmed=self._unconfirmed,
+            probe=self._probe,
+            isolation=isolation,
+            bounds=self._bounds,
+            inline=self._inline,
+            variables=variables,
+            new_nonce=new_nonce,
+            fence=fence,
+            hurry=self._hurry,
         )
 
     @property
@@ -144,12 +143,12 @@ class ShellTransport:
 
     def process(self, command: Command) -> AbstractAsyncContextManager[Process]:
         """Start a program; leaving the block ends its whole tree. See the port."""
-        return self._process(command)
+        return self._programs.started(command)
 
     @property
     def keeps_programs(self) -> bool:
         """Whether programs outlive their links. See KeepsPrograms."""
-        return self._supervised.wanted and not self._inline
+        return self._programs.outlive_links
 
     async def kept(self, names: Collection[str]) -> Collection[str]:
         """Return which programs can be gone on with; see KeepsPrograms. A root that is taken over
@@ -168,7 +167,9 @@ class ShellTransport:
 
     @asynccontextmanager
     async def _adopted(self, command: Command, name: str) -> AsyncIterator[RemoteProgram]:
-        launch = self._launch(command, name, await self.namespaces(), await self._fence())
+        launch = self._programs.launch(
+            command, name, await self._programs.namespaces(), await self._fence()
+        )
         async with under_way(launch.marker), AsyncExitStack() as stack:
             try:
                 process = await self._supervised.adopt(launch, stack)
@@ -177,32 +178,8 @@ class ShellTransport:
                 await stack.aclose()  # what is under way is not swept
                 await self.sweep([RunId(launch.cookie)], grace=command.grace)
                 raise HostError(HostTrouble.DISRUPTED, str(exc)) from exc
-            async with self._left(launch.cookie, process):
+            async with self._programs.left(launch.cookie, process):
                 yield process
-
-    @asynccontextmanager
-    async def _process(self, command: Command) -> AsyncIterator[RemoteProgram]:
-        check_speakable(command, inline=self._inline)
-        for left in reversed(range(_MOST_TRIES)):
-            container = command.container
-            if command.listener is not None or isinstance(container, ContainerEntrance):
-                unknown = f"could not start {command.argv[0][:80]} on host {self._host}"
-                raise TransportError(f"{unknown}: its network or container is of another machine")
-            namespaces = namespaces_in(command) or await self.namespaces()
-            if command.wrappers:
-                if namespaces is None:
-                    raise self._no_sandbox(command)
-                namespaces = namespaces.around_sandbox
-            async with AsyncExitStack() as stack:
-                try:
-                    process = await stack.enter_async_context(self._started(command, namespaces))
-                except NoRoomForNamespace:
-                    if not left:
-                        raise
-                else:
-                    yield process
-                    return
-            self._probe.forget()
 
     async def isolation(self) -> tuple[bool, str]:
         """Return whether the host gives PID namespaces, with a sentence for its operator.
@@ -211,91 +188,6 @@ class ShellTransport:
         """
         found = await self._probe.find()
         return isinstance(found, Namespaces), found.sentence
-
-    async def namespaces(self) -> Namespaces | None:
-        """Return how programs get a PID namespace on the host; None where they get none.
-
-        Raises HostError where they have to and it gives none, or cannot be asked.
-        """
-        if self._isolation is Isolation.NONE:
-            return None
-        found = await self._probe.find()
-        if isinstance(found, Namespaces):
-            return found
-        if self._isolation is not Isolation.PID_NAMESPACE:
-            return None
-        raise HostError(
-            HostTrouble.UNREACHABLE,
-            f"host {self._host} gives no PID namespace, which isolation: pid-namespace demands:"
-            f" {found.reason}; allow user namespaces there, or set isolation to auto",
-        )
-
-    def _no_sandbox(self, command: Command) -> TransportError:
-        return TransportError(
-            f"could not start {command.argv[0][:80]} on host {self._host}: its sandbox needs a PID"
-            " namespace, and programs get none there; 'sortie doctor' says why"
-            f" (hosts.{self._host}.isolation): lift that, or set sandbox.kind to none"
-        )
-
-    @asynccontextmanager
-    async def _started(
-        self, command: Command, namespaces: Namespaces | None
-    ) -> AsyncIterator[RemoteProgram]:
-        launch = self._launch(command, self._new_nonce(), namespaces, await self._fence())
-        if command.on_record is not None and self.keeps_programs:
-            await command.on_record(launch.nonce)
-        async with under_way(launch.marker), AsyncExitStack() as stack:
-            process = await self._prepared(launch, stack)
-            async with self._left(launch.cookie, process):
-                await process.start(self._bounds)
-                yield process
-
-    def _launch(
-        self,
-        command: Command,
-        nonce: str,
-        namespaces: Namespaces | None,
-        fence: LeaderFence | None,
-    ) -> RemoteLaunch:
-        return RemoteLaunch(
-            command=command,
-            nonce=nonce,
-            lease=self._bounds.lease,
-            inline=self._inline,
-            namespaces=namespaces,
-            variables=self._variables,
-            fence=fence,
-        )
-
-    async def _prepared(self, launch: RemoteLaunch, stack: AsyncExitStack) -> RemoteProgram:
-        """Begin the script of a launch; it ends with the stack. Raises HostError."""
-        attempt = f"start {launch.command.argv[0][:80]}"
-        if self.keeps_programs:
-            return await self._supervised.begin(launch, attempt, stack)
-        line, text = SHELL, launch_script(launch)
-        if self._inline:
-            line, text = inline_command(launch, text), b""
-        parser = LaunchOutput(launch.nonce)
-        script = await self._shell.begin(attempt, launch.nonce, text, command=line, parser=parser)
-        stack.callback(script.channel.abort)
-        return RemoteProgram(self._shell, launch, script, self._hurry, stack)
-
-    @asynccontextmanager
-    async def _left(self, run_id: str, process: RemoteProgram) -> AsyncIterator[None]:
-        """End with the block what was started in it, and keep in mind where that is not sure."""
-        self._unconfirmed.begin(run_id, process)
-        failed = gone = False
-        try:
-            yield
-        except TransportError:
-            failed = True
-            raise
-        finally:
-            try:
-                await process.leave()
-                gone = True
-            finally:
-                self._unconfirmed.end(run_id, process, gone=gone, failed=failed)
 
     async def sweep(
         self,

@@ -47,6 +47,7 @@ _PROGRAMS = {
     "confinement": fork_server.__package__,
     "container_limits": "sortie.transports.walls",
     "container_entry": on_host.__package__,
+    "container_programs": on_host.__package__,
     "proxy_lead": on_host.__package__,
 }
 """What the python3 of the host runs, by the packages that hold it."""

@@ -21,8 +21,9 @@ import trio
 from sortie.config.settings import Isolation
 from sortie.model import HostError, HostTrouble, RunId, TransportError
 from sortie.transports import Command, Exit, Process, Stdin
+from sortie.transports.lost_links import Links
 from sortie.transports.remote.launch import Bounds
-from sortie.transports.remote.supervised_process import Links, SupervisedProcess
+from sortie.transports.remote.supervised_process import SupervisedProcess
 from sortie.transports.remote.transport import ShellTransport, new_nonce
 from sortie.transports.ssh import connection
 from sortie.transports.ssh.asyncio_thread import AsyncioThread

@@ -17,8 +17,8 @@ from sortie.config.settings import Isolation
 from sortie.model import HostError, HostTrouble, TransportError
 from sortie.model.allowed_hosts import allowed_host
 from sortie.transports import Command, Transport
+from sortie.transports.lost_links import Links
 from sortie.transports.remote.launch import Bounds
-from sortie.transports.remote.supervised_process import Links
 from sortie.transports.remote.transport import ShellTransport, new_nonce
 from sortie.transports.ssh import connection
 from sortie.transports.ssh.asyncio_thread import open_asyncio_thread

@@ -1,7 +1,7 @@
 """Makes a PID namespace in a container of a remote host, and starts a program in it.
 
 The host's python3 runs this, and nothing of it runs in the image. Beside it lie ``confinement``,
-``container_limits`` and ``proxy_lead``.
+``container_limits``, ``container_programs`` and ``proxy_lead``.
 
 ``await PID WORD`` waits until the process that keeps a container is the shell with this word.
 ``make`` becomes what keeps a PID namespace, and its child the init of it. The init sees the
@@ -30,9 +30,11 @@ from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
     from sortie.transports.local.fork_server import confinement
+    from sortie.transports.walls.on_host import container_programs
 else:
     sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
     import confinement
+    import container_programs
 
 VARIABLE = "sortie_variable_"
 PASSED_ON = ("SORTIE_RUN_ID", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
@@ -44,13 +46,8 @@ _MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_REC, _MS_PRIVATE = 2, 4, 8, 1 << 14, 1 <<
 _SIOCSIFFLAGS, _IFF_UP = 0x8914, 1
 _PROXY_PORT = 3128
 _START_BOUND = 30.0
-_LONGEST_LINE = 256
 _CGROUPS = f"{os.path.dirname(os.path.abspath(__file__))}/cgroups"
 _libc = ctypes.CDLL(None, use_errno=True)
-
-
-class NotStartable(Exception):
-    """The program cannot be started; a word of launches, and the reason behind it."""
 
 
 def main() -> None:
@@ -187,7 +184,7 @@ def _be_init(
         _checked(_libc.setns(keeper, _NEWNS))
         _checked(_libc.unshare(_NEWNS))
         _mount_proc()
-        _look_for(program, path, cwd)
+        container_programs.look_for(program, path, cwd)
         # Who has entered the container may enter this namespace; its programs have no capability.
         _libc.prctl(_PR_SET_DUMPABLE, 1, 0, 0, 0)
         woken, waker = os.pipe()
@@ -203,7 +200,7 @@ def _be_init(
             with suppress(ChildProcessError):
                 while os.waitpid(-1, os.WNOHANG)[0]:
                     pass
-    except NotStartable as refused:
+    except container_programs.NotStartable as refused:
         _say(str(refused))
     except OSError as error:
         _say(f"uncontained {error}")
@@ -216,39 +213,6 @@ def _mount_proc() -> None:
     _checked(_libc.mount(None, b"/", None, _MS_REC | _MS_PRIVATE, None))
     _checked(_libc.mount(b"proc", b"/proc", b"proc", flags, None))
     confinement.close_proc()
-
-
-def _look_for(program: str, path: str, cwd: str) -> None:
-    """Raise NotStartable where a program cannot be started in a directory of the container."""
-    try:
-        os.chdir(cwd)
-    except OSError as error:
-        raise NotStartable("directory") from error
-    candidates = _candidates(program, path)
-    found = next((one for one in candidates if _may_run(one)), None)
-    os.chdir("/")
-    if found is None:
-        raise NotStartable(f"missing could not start {program}: it does not exist in the container")
-    with open(found, "rb") as file:
-        line = file.readline(_LONGEST_LINE)
-    words = line[2:].split() if line[:2] == b"#!" else []
-    if words and not os.path.exists(words[0]):
-        name = os.fsdecode(words[0])
-        raise NotStartable(
-            f"missing could not start {program}: its interpreter {name} does not exist"
-        )
-    if line[:2] != b"#!" and line[:4] != b"\x7fELF":
-        raise NotStartable(f"missing could not start {program}: it is no program of this system")
-
-
-def _candidates(program: str, path: str) -> list[str]:
-    if "/" in program:
-        return [program]
-    return [f"{entry}/{program}" for entry in path.split(":") if entry[:1] == "/"]
-
-
-def _may_run(path: str) -> bool:
-    return os.path.isfile(path) and os.access(path, os.X_OK)
 
 
 def _enter(
@@ -296,7 +260,7 @@ def _become(
     signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
     confinement.confine()
     failure: OSError = FileNotFoundError(2, "it does not exist in the container")
-    for program in _candidates(argv[0], variables.get("PATH", os.defpath)):
+    for program in container_programs.candidates(argv[0], variables.get("PATH", os.defpath)):
         try:
             os.execve(program, argv, variables)
         except FileNotFoundError:
