@@ -35,12 +35,14 @@ class McpServer(Struct, frozen=True, kw_only=True):
 
     ``name`` is a word of letters, ``argv[0]`` an absolute path where the agent runs. ``env`` are
     variables besides those that the agent hands on. Neither holds a secret: some agents are told
-    of the server in their arguments.
+    of the server in their arguments. ``guide`` is what an agent that speaks no MCP is told in its
+    prompt, so that it calls the same tools by commands of its shell.
     """
 
     name: str
     argv: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)
+    guide: str = ""
 
 
 def no_trace() -> None:
@@ -160,7 +162,8 @@ class AgentAdapter(Struct, frozen=True, kw_only=True):
     with them beside those of ``agent``, which it is given first. ``simulators``
     are words of a command, by their last path component, that only stand in for the agent.
     ``resumes``: a session can go on with an earlier one of the same host and workspace, by its id.
-    ``takes_tools``: a session's agent has the tools of its ``mcp_server``.
+    ``tools_hindrance`` says why a session with a block could not call the tools of its
+    ``mcp_server``, None where it can.
     ``reports`` is what its agents may tell to have used: only that can be limited. ``demo`` is the
     block with which ``sortie demo`` lets the agent work on its issues. ``checks`` are what ``sortie
     doctor`` looks at besides the program, such as the credential: they cost nothing and change
@@ -193,7 +196,7 @@ class AgentAdapter(Struct, frozen=True, kw_only=True):
     demo: Mapping[str, object] = field(default_factory=dict)
     commands: Mapping[str, str] = field(default_factory=dict)
     checks: Callable[[AgentLook], Sequence[Check]] = lambda _look: ()
-    takes_tools: bool = True
+    tools_hindrance: Callable[[Any], str | None] = lambda _settings: None
     read_only: Callable[[Any], BaseModel] | None = None
     leaves_to_people: Callable[[Any], str | None] = lambda _settings: None
     keeps: Callable[[Mapping[str, str], Sequence[str]], Sequence[str]] = lambda _env, _argv: ()

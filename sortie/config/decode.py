@@ -171,7 +171,7 @@ def _decoded(report: Report, schemas: Schemas, context: DecodeContext) -> Settin
         _tell(report, finding)
     for finding in traces_findings(parts["traces"], context.lookup):
         _tell(report, finding)
-    for finding in tools_findings(top_level.tools, agent, parts["questions"]):
+    for finding in tools_findings(top_level.tools, agent, blocks, parts["questions"]):
         _tell(report, finding)
     for schema in (tracker, agent):
         _warn(report, schema, blocks)

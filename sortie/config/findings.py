@@ -165,14 +165,18 @@ def server_findings(server: ServerSettings) -> Iterator[Finding]:
 
 
 def tools_findings(
-    tools: Sequence[ToolName], agent: BlockSchema | None, questions: QuestionsSettings | None
+    tools: Sequence[ToolName],
+    agent: BlockSchema | None,
+    blocks: Mapping[str, BaseModel],
+    questions: QuestionsSettings | None,
 ) -> Iterator[Finding]:
     """Yield a warning where the agent does not get tools that are named."""
     if ToolName.ASK in tools and len(tools) < len(ToolName) and questions is None:
         yield _warning(("tools",), "has ask, which agents get only with a block questions")
-    if tools and isinstance(agent, AgentSchema) and not agent.takes_tools:
-        message = f"means nothing to a {agent.block_name} agent, which connects to no MCP server"
-        yield _warning(("tools",), message)
+    if tools and isinstance(agent, AgentSchema) and agent.block_name in blocks:
+        hindrance = agent.tools_hindrance(blocks[agent.block_name])
+        if hindrance is not None:
+            yield _warning(("tools",), f"means nothing to the agent, {hindrance}")
 
 
 def question_findings(

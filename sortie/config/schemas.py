@@ -32,7 +32,7 @@ class AgentSchema(BlockSchema, frozen=True, kw_only=True):
 
     ``check`` takes the decoded settings of ``agent`` and the decoded block, and yields what is
     wrong with them; it is asked as a tracker's is. ``unreported`` is what an agent never tells to
-    have used: of ``tokens``, ``credits`` and ``cost``. ``takes_tools`` is as the adapter's.
+    have used: of ``tokens``, ``credits`` and ``cost``. ``tools_hindrance`` is as the adapter's.
     ``read_only`` returns a block with which a session can only read, None where the agent cannot be
     kept to that. ``leads`` tells whether the agent of these settings can be led to its model
     through a proxy, and ``leaves_to_people`` which key of the block leaves something to people,
@@ -41,7 +41,7 @@ class AgentSchema(BlockSchema, frozen=True, kw_only=True):
 
     check: Callable[[AgentSettings, Any], Iterable[Finding]] = lambda _agent, _block: ()
     unreported: frozenset[str] = frozenset()
-    takes_tools: bool = True
+    tools_hindrance: Callable[[Any], str | None] = lambda _block: None
     read_only: Callable[[Any], BaseModel] | None = None
     leads: Callable[[AgentSettings], bool] = lambda _agent: False
     leaves_to_people: Callable[[Any], str | None] = lambda _block: None

@@ -75,10 +75,11 @@ class RunContexts:
     def _made(self, workflow: Workflow, settings: Settings, secrets: Secrets) -> RunContext:
         """Return the context of a run on this machine under the settings of a rule."""
         adapter = agents.ADAPTERS.load(settings.agent.kind)
+        block = settings.block(adapter.block_name)
         agent = adapter.create(
             agents.AgentContext(
                 command=settings.agent.command,
-                settings=settings.block(adapter.block_name),
+                settings=block,
                 clock=trio.current_time,
             )
         )
@@ -115,7 +116,7 @@ class RunContexts:
             remote=remote,
             wall=wall,
             reviewer=_reviewer(settings),
-            tools=settings.usable_tools if adapter.takes_tools else (),
+            tools=() if adapter.tools_hindrance(block) else settings.usable_tools,
         )
 
     def hide(self, secrets: frozenset[str]) -> None:

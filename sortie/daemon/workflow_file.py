@@ -52,7 +52,7 @@ def _agent_block(adapter: AgentAdapter) -> AgentSchema:
         warn=adapter.warn,
         check=adapter.check,
         unreported=unreported,
-        takes_tools=adapter.takes_tools,
+        tools_hindrance=adapter.tools_hindrance,
         read_only=adapter.read_only,
         leaves_to_people=adapter.leaves_to_people,
         leads=lambda agent: bool(adapter.model_endpoints(agent.command)),

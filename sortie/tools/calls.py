@@ -52,8 +52,8 @@ class ToolCalls:
         self._redact = redact
         self._count = 0
 
-    async def call(self, name: str, arguments: Mapping[str, Any]) -> ToolAnswer:
-        """Answer a call; every failure is an answer, too."""
+    async def call(self, name: str, arguments: Mapping[str, Any] | bytes) -> ToolAnswer:
+        """Answer a call; every failure is an answer, too. Arguments in bytes are JSON, or none."""
         began, self._count = trio.current_time(), self._count + 1
         result: facts.ToolResult = "ok"
         try:
@@ -78,13 +78,16 @@ class ToolCalls:
             )
         return ToolAnswer(text, is_error=result != "ok")
 
-    async def _answer(self, name: str, arguments: Mapping[str, Any]) -> Answer:
+    async def _answer(self, name: str, arguments: Mapping[str, Any] | bytes) -> Answer:
         if name not in self.names:
             raise ToolRefused(f"There is no such tool here; there are: {', '.join(self.names)}.")
         described = DESCRIBED[ToolName(name)]
         try:
-            given = msgspec.convert(arguments, described.arguments)
-        except msgspec.ValidationError as exc:
+            if isinstance(arguments, bytes):
+                given = msgspec.json.decode(arguments.strip() or b"{}", type=described.arguments)
+            else:
+                given = msgspec.convert(arguments, described.arguments)
+        except msgspec.DecodeError as exc:  # of which what does not fit the tool is a kind
             raise ToolRefused(f"The arguments cannot be used: {exc}") from None
         with trio.move_on_after(CALL_TIMEOUT):
             return await self._made(ToolName(name), given)

@@ -8,9 +8,8 @@ Rule 3: nothing that a client or its program does ends the run; that the tools a
 
 from __future__ import annotations
 
-import hmac
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from importlib.resources import files as resources
 from itertools import count
@@ -24,8 +23,10 @@ from sortie.model.hiding import repr_without
 from sortie.resources import run_in_thread
 from sortie.telemetry import Publish, facts
 from sortie.tools.calls import ToolCalls
-from sortie.tools.client_lines import LINE_LIMIT, ClientLines, ClientLineTooLong
-from sortie.transports import Command, Files, Process, Stdin, Transport
+from sortie.tools.client_lines import ClientLines
+from sortie.tools.commands import guide
+from sortie.tools.connection import LAST_PATIENCE, Send, Serve, ToolConnection
+from sortie.transports import Command, Files, Stdin, Transport
 from sortie.workspaces.workspace_files import hide
 
 FOLDER = ".sortie/tools"
@@ -38,22 +39,15 @@ FAILURES_LIMIT = 3
 """Programs in a row that end before a client has come, after which there are no tools until the
 next turn."""
 
-SEND_PATIENCE = 60.0
-"""Seconds that a client is given to take an answer."""
-
 _SHELL = "/bin/sh"
 _TOKEN_SIZE = 64
 _GRACE = 1.0
-_LAST_PATIENCE = 5.0
 _PAUSE = 1.0
 _BURST = 20
 """Clients that a run may have one right after the other; for each further one a pause is made."""
 
-_CONNECT, _ACCEPT, _TOKEN = "connect.sh", "accept.sh", "token"
-
-
-Send = Callable[[bytes], Awaitable[None]]
-Serve = Callable[[ClientLines, Send, ToolCalls], Awaitable[None]]
+_CONNECT, _ACCEPT, _CALL, _TOKEN = "connect.sh", "accept.sh", "call.sh", "token"
+_SCRIPTS = (_CONNECT, _ACCEPT, _CALL)
 
 
 class ToolPlace(Struct, frozen=True, kw_only=True):
@@ -105,9 +99,13 @@ class ToolChannel:
         self._publish = publish
         self._clients = trio.CapacityLimiter(CLIENTS_LIMIT)
         self._serve: Serve = _no_sdk
-        self._waiting: _Connection | None = None
+        self._waiting: ToolConnection | None = None
         self._renewed = trio.Event()
-        self.server = McpServer(name="sortie", argv=(_SHELL, self._path(_CONNECT)))
+        self.server = McpServer(
+            name="sortie",
+            argv=(_SHELL, self._path(_CONNECT)),
+            guide=guide(self._path(_CALL), calls.names),
+        )
 
     async def prepare(self) -> bool:
         """Write the files of the channel, in place of what an earlier run left; False where that is
@@ -139,15 +137,16 @@ class ToolChannel:
 
     async def remove(self) -> None:
         """Remove the files, if that is quickly done: what they hold is of no use any more."""
-        with trio.move_on_after(_LAST_PATIENCE, shield=True), suppress(TransportError):
+        with trio.move_on_after(LAST_PATIENCE, shield=True), suppress(TransportError):
             await self._place.transport.files.together(self._clear)
 
     async def listen(self, nursery: trio.Nursery) -> None:
         """Have a program wait for a client, and another one once that has come."""
         failures = 0
+        place = self._place
         for number in count(1):
             await self._clients.acquire_on_behalf_of(number)
-            self._waiting = _Connection(self._place, self._calls, self._serve)
+            self._waiting = ToolConnection(place.transport, place.token, self._calls, self._serve)
             why = await nursery.start(self._connection, self._waiting, number)
             failures = 0 if why is None else failures + 1
             if failures >= FAILURES_LIMIT:
@@ -161,7 +160,7 @@ class ToolChannel:
 
     async def _connection(
         self,
-        connection: _Connection,
+        connection: ToolConnection,
         number: int,
         task_status: trio.TaskStatus[str | None] = trio.TASK_STATUS_IGNORED,
     ) -> None:
@@ -184,7 +183,7 @@ class ToolChannel:
     async def _write(self, files: Files) -> None:
         await hide(files, self._place.workspace)  # what removed the files may have removed that
         await self._clear(files)
-        texts = {name: resources(__package__).joinpath("sh", name) for name in (_CONNECT, _ACCEPT)}
+        texts = {name: resources(__package__).joinpath("sh", name) for name in _SCRIPTS}
         content = {name: text.read_bytes() for name, text in texts.items()}
         content[_TOKEN] = self._token_line
         for name, text in content.items():
@@ -208,81 +207,6 @@ class ToolChannel:
 
     def _tell_of_loss(self, error: str) -> None:
         self._publish(facts.ToolsLost(run_id=self._place.run_id, error=error))
-
-
-class _Connection:
-    """One client, from the wait for it to its end.
-
-    ``end`` says what went wrong, None where nothing did. ``came_or_ended`` is set once a client is
-    there, or none will be.
-    """
-
-    def __init__(self, place: ToolPlace, calls: ToolCalls, serve: Serve) -> None:
-        self._place = place
-        self._calls = calls
-        self._serve = serve
-        self._scope = trio.CancelScope()
-        self.has_client = False
-        self.is_given_up = False
-        self.end: str | None = None
-        self.came_or_ended = trio.Event()
-
-    def give_up(self) -> None:
-        """Wait for no client any more; one that has come is served on."""
-        if not self.has_client:
-            self.is_given_up = True
-            self._scope.cancel()
-
-    async def live(self, command: Command) -> None:
-        """Start the program that waits for a client, and serve that."""
-        try:
-            with self._scope:
-                async with self._place.transport.process(command) as process:
-                    await self._converse(process)
-        except Exception as exc:  # whatever it is, the run goes on without this client
-            self.end = _reason(exc)
-        if not self.has_client and self.end is None:
-            self.end = "the program that waits for a client has ended"
-        self.came_or_ended.set()
-
-    async def _converse(self, process: Process) -> None:
-        lines, stdin = ClientLines(process.output()), process.stdin
-        assert stdin is not None
-        first = await lines.next()
-        if first is None:
-            self.end = lines.errors or None
-            return
-        self.has_client = True
-        self.came_or_ended.set()
-        if not hmac.compare_digest(first.strip(), self._place.token.encode()):
-            self.end = "it did not say the token of the run"
-            return
-
-        async def send(data: bytes) -> None:
-            with trio.fail_after(SEND_PATIENCE):
-                await stdin.send_all(data)
-
-        await self._serve(lines, send, self._calls)
-        await stdin.aclose()
-        with trio.move_on_after(_LAST_PATIENCE):
-            await process.wait()
-
-
-def _reason(error: Exception) -> str | None:
-    """Say why a client is no longer served, None where it has gone by itself."""
-    while isinstance(error, ExceptionGroup):
-        error = error.exceptions[0]
-    match error:
-        case trio.BrokenResourceError():
-            return None
-        case trio.TooSlowError():
-            return f"it took no answer for {SEND_PATIENCE:.0f} seconds"
-        case ClientLineTooLong():
-            return f"it sent a line of more than {LINE_LIMIT} bytes"
-        case TransportError():
-            return str(error)
-        case _:
-            return f"the server of the tools has failed: {error!r}"
 
 
 def _server_of_sdk() -> Serve:

@@ -35,6 +35,7 @@ class ClientLines:
         self._buffer = bytearray()
         self._seen = 0  # bytes of the buffer that hold no line feed
         self._errors = b""
+        self._peeked: list[bytes | None] = []
         self._credit = float(BURST)
         self._credited_at = trio.current_time()
 
@@ -43,11 +44,19 @@ class ClientLines:
         """What the program has said on its stderr last."""
         return end_of(self._errors.decode("utf-8", "replace").strip(), _ERRORS_LIMIT)
 
+    async def peek(self) -> bytes | None:
+        """Return what ``next`` returns, and leave it for that. Raises what that raises."""
+        if not self._peeked:
+            self._peeked.append(await self.next())
+        return self._peeked[0]
+
     async def next(self) -> bytes | None:
         """Return the next line without its end, None after the last one.
 
         Raises ClientLineTooLong, and TransportError where the host is lost.
         """
+        if self._peeked:
+            return self._peeked.pop()
         await self._wait_for_credit()
         while (end := self._buffer.find(b"\n", self._seen)) < 0:
             self._seen = len(self._buffer)

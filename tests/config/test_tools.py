@@ -14,16 +14,26 @@ from sortie.model.tools import ToolName
 from tests.config.sample import GOOD, settings_of
 
 
+class Robot(BaseModel):
+    """The block of an agent."""
+
+
 @pytest.mark.parametrize(
-    ("tools", "takes", "count"), [(("note",), False, 1), (("note",), True, 0), ((), False, 0)]
+    ("tools", "hindrance", "count"),
+    [(("note",), "which is deaf", 1), (("note",), None, 0), ((), "which is deaf", 0)],
 )
-def test_tools_for_an_agent_without_mcp_are_warned_of(tools: Any, takes: bool, count: int) -> None:
-    """Only where both are so."""
-    agent = AgentSchema(block_name="robot", model=BaseModel, takes_tools=takes)
+def test_tools_that_an_agent_cannot_call_are_warned_of(
+    tools: Any, hindrance: str | None, count: int
+) -> None:
+    """Only where there are some, with the reason."""
+    agent = AgentSchema(block_name="robot", model=Robot, tools_hindrance=lambda _block: hindrance)
+    named = tuple(map(ToolName, tools))
 
-    found = list(tools_findings(tuple(map(ToolName, tools)), agent, None))
+    found = list(tools_findings(named, agent, {"robot": Robot()}, None))
 
-    assert [(one.path, one.severity) for one in found] == [(("tools",), "warning")] * count
+    assert [(one.path, one.severity, one.message) for one in found] == [
+        (("tools",), "warning", "means nothing to the agent, which is deaf")
+    ] * count
 
 
 @pytest.mark.parametrize(
@@ -39,9 +49,9 @@ def test_ask_is_warned_of_where_nobody_is_asked(
     tools: Any, questions: QuestionsSettings | None, count: int
 ) -> None:
     """Unless all tools are meant, whatever they are."""
-    agent = AgentSchema(block_name="robot", model=BaseModel, takes_tools=True)
+    agent = AgentSchema(block_name="robot", model=Robot)
 
-    found = list(tools_findings(tuple(map(ToolName, tools)), agent, questions))
+    found = list(tools_findings(tuple(map(ToolName, tools)), agent, {}, questions))
 
     assert [(one.path, one.severity) for one in found] == [(("tools",), "warning")] * count
 

@@ -13,7 +13,7 @@ import trio
 
 from sortie.model.tools import COMMENT_LIMIT, ToolName
 from sortie.telemetry import facts
-from sortie.tools import channel
+from sortie.tools import channel, connection
 from sortie.tools.channel import CLIENTS_LIMIT, FOLDER
 from sortie.tools.client_lines import LINE_LIMIT
 from sortie.transports.local import become_subreaper
@@ -152,7 +152,7 @@ async def test_a_client_that_takes_no_answer_is_sent_away(
     rig: ToolRig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another one is served meanwhile."""
-    monkeypatch.setattr(channel, "SEND_PATIENCE", 2.0)
+    monkeypatch.setattr(connection, "SEND_PATIENCE", 2.0)
     rig.tools.answer = {"description": "d" * 150_000}
     async with (
         rig.channel(),

@@ -7,7 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from sortie.agents import AgentAdapter, AgentContext, AgentLook
-from sortie.agents.kiro.settings import DEFAULT_COMMAND, KiroSettings, read_only, warn
+from sortie.agents.kiro.settings import (
+    DEFAULT_COMMAND,
+    KiroSettings,
+    read_only,
+    tools_hindrance,
+    warn,
+)
 from sortie.kiro.headless.arguments import KEY_NAME
 from sortie.kiro.places import KiroPlaces
 
@@ -50,7 +56,7 @@ ADAPTER = AgentAdapter(
     reports=frozenset({"credits"}),
     simulators=frozenset({"sortie-kiro-sim", "sortie.kiro.simulator"}),
     demo={"trust_all_tools": True},
-    takes_tools=False,  # it turns MCP off under an API key, without which Sortie does not run it
+    tools_hindrance=tools_hindrance,
     checks=checks,
     read_only=read_only,
     keeps=keeps,

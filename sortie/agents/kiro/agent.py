@@ -99,10 +99,12 @@ _RESUMES = "resumes"
 
 class _KiroTurns:
     """The turns of a session. A turn resumes the directory's conversation only after an earlier
-    turn of the same session has succeeded."""
+    turn of the same session has succeeded; one that begins a conversation has the ``guide`` behind
+    its prompt."""
 
-    def __init__(self, argv: tuple[str, ...], options: ChatOptions) -> None:
+    def __init__(self, argv: tuple[str, ...], options: ChatOptions, guide: str) -> None:
         self._argv = argv
+        self._guide = guide
         self._options = options
         self._last: KiroReader | None = None
         self._resume = False
@@ -110,6 +112,8 @@ class _KiroTurns:
     def command(self, prompt: str) -> TurnCommand:
         """Return how the next prompt is run."""
         self._resume |= self._last is not None and self._last.completed
+        if self._guide and not self._resume:
+            prompt = f"{prompt}\n\n{self._guide}"
         invocation = chat(self._options, prompt, resume=self._resume)
         self._last = KiroReader()
         argv = (*self._argv, *invocation.arguments)
@@ -149,7 +153,9 @@ class KiroAgent:
         )
         if params.transport.host == LOCAL:
             await self._credential.confirm(argv, params)
-        turns = _KiroTurns(argv, self._options)
+        # Kiro turns MCP off under an API key, so that its tools are called by commands.
+        server = params.mcp_server
+        turns = _KiroTurns(argv, self._options, "" if server is None else server.guide)
         key = params.env.get(KEY_NAME, "").strip()
         async with (
             turn_processes("kiro", params, turns.command, [key], turns.adopt) as session,

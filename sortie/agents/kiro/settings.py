@@ -65,6 +65,19 @@ READING_TOOLS = ("read", "grep", "glob")
 """Tools that change nothing."""
 
 
+SHELL_TOOLS = frozenset({"shell", "execute_bash", "execute_cmd"})
+"""What versions call the tool that runs commands."""
+
+
+def tools_hindrance(settings: KiroSettings) -> str | None:
+    """Return why an agent could run no command, None where it may; a custom agent decides so in a
+    file that is not read here."""
+    may = settings.trust_all_tools or settings.agent is not None
+    if may or not SHELL_TOOLS.isdisjoint(settings.trust_tools):
+        return None
+    return "which calls tools by commands of its shell: add shell to kiro.trust_tools"
+
+
 def read_only(settings: KiroSettings) -> KiroSettings:
     """Return the settings with which every tool is refused that does not only read.
 

@@ -10,7 +10,7 @@ import trio
 from msgspec.structs import replace
 from trio.testing import MockClock
 
-from sortie.agents import SessionParams
+from sortie.agents import McpServer, SessionParams
 from sortie.agents.kiro import sources
 from sortie.agents.kiro.agent import KiroAgent
 from sortie.agents.kiro.settings import KiroSettings
@@ -253,3 +253,18 @@ async def test_output_lost_after_the_exit_changes_nothing(autojump_clock: MockCl
     result, _ = await run(FakeTransport(turns(script)))
 
     assert result == COMPLETED
+
+
+async def test_each_conversation_is_told_of_the_tools(autojump_clock: MockClock) -> None:
+    """Behind its first prompt; the turns that resume it have that."""
+    failed: list[Step] = [Ends(Exit(status=1))]
+    good: list[Step] = [ANSWER, TRAILER, DONE]
+    transport = FakeTransport(turns(failed, good, good))
+    server = McpServer(name="sortie", argv=("/bin/sh", "x"), guide="You have tools.")
+    async with agent().session(replace(params(transport), mcp_server=server)) as session:
+        for _ in range(3):
+            await session.run_turn("ping", Heard())
+
+    told = [c.argv[-1] for c in transport.commands if "chat" in c.argv]
+    assert told == ["ping\n\nYou have tools."] * 2 + ["ping"]
+    assert not any("mcp" in word for c in transport.commands for word in c.argv)

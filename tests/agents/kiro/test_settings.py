@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from sortie.agents import ADAPTERS
-from sortie.agents.kiro.settings import KiroSettings, warn
+from sortie.agents.kiro.settings import KiroSettings, tools_hindrance, warn
 from sortie.kiro.headless.arguments import ChatOptions
 
 
@@ -92,3 +92,22 @@ def test_a_block_that_trusts_nothing_is_warned_about(
 ) -> None:
     """Only neither trust key gives a warning."""
     assert [key for key, _ in warn(settings)] == keys
+
+
+@pytest.mark.parametrize(
+    ("block", "hindered"),
+    [
+        ({}, True),
+        ({"trust_tools": ["read", "write"]}, True),
+        ({"trust_tools": ["read", "shell"]}, False),
+        ({"trust_tools": ["execute_bash"]}, False),
+        ({"trust_all_tools": True}, False),
+        ({"agent": "ops"}, False),
+    ],
+)
+def test_tools_need_the_shell(block: dict[str, object], hindered: bool) -> None:
+    """Unless a custom agent may have it, whose file is not read."""
+    hindrance = tools_hindrance(KiroSettings.model_validate(block))
+
+    assert (hindrance is not None) is hindered
+    assert hindrance is None or "add shell to kiro.trust_tools" in hindrance
