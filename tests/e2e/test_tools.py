@@ -30,6 +30,12 @@ def blocks(*tools: str) -> dict[str, Any]:
     }
 
 
+def kiro_blocks(**kiro: object) -> dict[str, Any]:
+    """Return the settings with which the simulator of Kiro has tools."""
+    agent = {"kind": "kiro", "command": f"{sys.prefix}/bin/sortie-kiro-sim", "max_turns": 3}
+    return {**blocks(), "agent": agent, "kiro": {"trust_all_tools": False, **kiro}}
+
+
 def add(place: Place, name: str, *lines: str) -> None:
     """Add an issue whose text says what the agent does."""
     path = place.add_issue(name)
@@ -87,6 +93,61 @@ async def test_the_word_of_a_tool_ends_the_run_and_its_comment_is_made_once(
     assert not (workspace / ".sortie" / "tools").exists()
 
 
+async def test_kiro_calls_tools_by_commands_of_its_shell(place: Place, start: Start) -> None:
+    """Where its own settings trust that; each call is of the run, and no token is shown."""
+    place.write_workflow(
+        prompt="{{ issue.description }}",
+        trust={"fences": False},
+        **kiro_blocks(trust_tools=["read", "shell"]),
+    )
+    add(
+        place,
+        "A",
+        """sim: call='note {"text": "I don\\u0027t know yet"}'""",
+        """sim: call='comment {"text": "It works.", "issue": "B"}'""",
+        """sim: call='comment {"text": "It works."}'""",
+        """sim: call='set_status {"status": "needs_review", "reason": "look at it"}'""",
+    )
+
+    async with start("--exit-when-idle") as daemon:
+        await daemon.line("comment.made", within=SLOW, issue="A", lifecycle="agent")
+        ended = await daemon.line("run.finished", within=SLOW, issue="A")
+        assert await daemon.exit_code() == 0
+        called = [(line["tool"], line["result"]) for line in daemon.lines("tool.called")]
+        noted = await daemon.line("agent.noted", issue="A")
+    told = (await place.sortie("logs", "A")).out
+
+    assert (ended["status"], ended["turns"], place.state_of("A")) == (
+        "succeeded", 1, "Human Review"
+    )  # fmt: skip
+    assert called == [
+        ("note", "ok"), ("comment", "refused"), ("comment", "ok"), ("set_status", "ok")
+    ]  # fmt: skip
+    assert noted["text"] == "I don't know yet"
+    assert (place.issues / "A.md").read_text().count("> It works.") == 1
+    assert "execute_bash (execute) failed" in told
+    assert not (place.workspaces / "A" / ".sortie" / "tools").exists()
+
+
+async def test_kiro_without_a_shell_has_no_tools(place: Place, start: Start) -> None:
+    """That is said beforehand, with its place, and its prompt does not tell of any."""
+    place.write_workflow(
+        prompt="{{ issue.description }}",
+        trust={"fences": False},
+        **kiro_blocks(trust_tools=["read"]),
+    )
+    add(place, "A", "sim: call=issue")
+
+    validated = await place.sortie("validate")
+    async with start() as daemon:
+        ended = await daemon.line("run.finished", within=SLOW, issue="A")
+
+    (warned,) = [line for line in validated.out.splitlines() if "warning: tools:" in line]
+    assert "add shell to kiro.trust_tools" in warned
+    assert "no prompt tells of tools" in ended["error"]
+    assert daemon.lines("tools.lost") == []
+
+
 @pytest.mark.full
 async def test_a_comment_is_made_once_over_a_crash(place: Place, start: Start) -> None:
     """It is on record when its call is answered; the next daemon makes it, or finds it made."""
@@ -107,28 +168,35 @@ async def test_a_comment_is_made_once_over_a_crash(place: Place, start: Start) -
     assert (place.issues / "A.md").read_text().count("> Before the crash.") == 1
 
 
+@pytest.fixture
+def user() -> Mapping[str, Any]:
+    """Give the settings of the agent that has tools."""
+    return blocks()
+
+
 @pytest.fixture(params=["bubblewrap", "podman", "host", "host that outlives its link"])
-def walled(request: pytest.FixtureRequest, place: Place) -> Iterator[Mapping[str, str]]:
+def walled(
+    request: pytest.FixtureRequest, place: Place, user: Mapping[str, Any]
+) -> Iterator[Mapping[str, str]]:
     """Write a workflow whose agents are behind a wall, or on a host; give what engines need."""
-    sandbox: dict[str, Any] = {"read": list(seen_by_tests())}
+    place.agents_log.touch()
+    sandbox: dict[str, Any] = {"read": list(seen_by_tests()), "write": [str(place.agents_log)]}
     prompt, more = "{{ issue.description }}", {"trust": {"fences": False}}
     match request.param:
         case "bubblewrap":
-            place.write_workflow(
-                prompt, sandbox={"kind": "bubblewrap", **sandbox}, **more, **blocks()
-            )
+            place.write_workflow(prompt, sandbox={"kind": "bubblewrap", **sandbox}, **more, **user)
             yield {}
         case "podman":
             engine = require_engine("podman")
             sandbox |= {"kind": "container", "image": IMAGE, "engine": engine, "network": "none"}
-            place.write_workflow(prompt, sandbox=sandbox, **more, **blocks())
+            place.write_workflow(prompt, sandbox=sandbox, **more, **user)
             yield engine_environ(engine)
         case _:
             fleet: Fleet = request.getfixturevalue("fleet")
             fleet.add("far", has_program=False)
             outlives = request.param != "host"
             worker = {"worker": {"ssh_reattach": outlives}}
-            fleet.write_workflow(prompt, **worker, **more, **blocks())
+            fleet.write_workflow(prompt, **worker, **more, **user)
             yield {}
 
 
@@ -162,6 +230,31 @@ async def test_tools_work_behind_walls_and_on_hosts(
     assert "> From afar." in (place.issues / "B.md").read_text()
     if "host" not in request.node.name:
         assert "No such file" in came[1]
+
+
+@pytest.mark.full
+@requires_bubblewrap
+@requires_sshd
+@pytest.mark.parametrize("user", [kiro_blocks(trust_tools=["shell"])], ids=["kiro"])
+async def test_kiro_calls_tools_behind_walls_and_on_hosts(
+    walled: Mapping[str, str], place: Place, start: Start
+) -> None:
+    """As it does here."""
+    add(
+        place,
+        "A",
+        "sim: call=issue",
+        """sim: call='comment {"text": "From afar."}'""",
+        """sim: call='set_status {"status": "done"}'""",
+    )
+    async with start(**walled) as daemon:
+        await daemon.line("run.finished", within=SLOW, issue="A", status="succeeded")
+        called = [line["result"] for line in daemon.lines("tool.called")]
+        lost = daemon.lines("tools.lost") + daemon.lines("tools.client_lost")
+        await daemon.line("comment.made", within=SLOW, issue="A", lifecycle="agent")
+
+    assert (called, lost) == (["ok"] * 3, [])
+    assert "> From afar." in (place.issues / "A.md").read_text()
 
 
 @pytest.mark.full

@@ -28,6 +28,8 @@ class Directives:
         self.output = 0
         self.long_line = 0
         self.tools = "none"
+        self.call: tuple[str, ...] = ()
+        self.untrusted = "exit"
         self.stderr = ""
         self.exit = 0
         self.signal = 0
@@ -107,6 +109,14 @@ _KNOWN: dict[str, tuple[Callable[[str], object], str]] = {
     "output": (_count, "BYTES     answer with so much text, in lines"),
     "long_line": (_count, "BYTES     answer with one line of this length"),
     "tools": (_one_of("none", "old", "new"), "STYLE     show a tool's use: none, old, new"),
+    "call": (
+        _text,
+        "TOOL JSON     call one of Sortie's tools by Kiro's shell; may come several times",
+    ),
+    "untrusted": (
+        _one_of("exit", "deny"),
+        "HOW       what is done with a call that is not trusted",
+    ),
     "stderr": (_text, "TEXT      print this on stderr"),
     "exit": (_exit_status, "STATUS    end with it; unless 0, without answer and trailer"),
     "signal": (_signal, "NAME      die by this signal in the middle of the answer"),
@@ -143,6 +153,7 @@ def read_directives(prompt: str, environment: Mapping[str, str]) -> Directives:
     for key in sorted(environment):
         if key.startswith(ENVIRONMENT_PREFIX):
             name = key.removeprefix(ENVIRONMENT_PREFIX).lower()
+            directives.call = () if name == "call" else directives.call
             _set(directives, name, environment[key], key)
     return directives
 
@@ -176,4 +187,4 @@ def _set(directives: Directives, name: str, text: str, place: str) -> None:
     except ValueError as error:
         reason = "is no number" if "could not convert" in str(error) else str(error)
         raise DirectiveError(f"{place}: {name}: {text!r} {reason}") from error
-    setattr(directives, name, value)
+    setattr(directives, name, (*directives.call, value) if name == "call" else value)

@@ -20,12 +20,16 @@ class SimulatedStoreError(Exception):
 
 
 class SimulatedToolUse:
-    """A file that the turn writes by a tool."""
+    """A use of a tool, with what that has said, and whether it failed."""
 
-    def __init__(self, name: str, args: Mapping[str, object]) -> None:
+    def __init__(
+        self, name: str, args: Mapping[str, object], said: str = "done", *, failed: bool = False
+    ) -> None:
         self.id = new_id()
         self.name = name
         self.args = args
+        self.said = said
+        self.failed = failed
 
 
 class Exchange:

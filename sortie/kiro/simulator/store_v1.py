@@ -87,7 +87,8 @@ def _with_exchange(text: str | None, identity: str, exchange: Exchange, now: int
         call = {"id": use.id, **names, "args": use.args, "orig_args": use.args}
         assistant = {"ToolUse": {"message_id": new_id(), "content": "", "tool_uses": [call]}}
         document["history"].append(_entry(user, assistant, exchange, now))
-        result = {"tool_use_id": use.id, "content": [{"Text": "done"}], "status": "Success"}
+        status = "Error" if use.failed else "Success"
+        result = {"tool_use_id": use.id, "content": [{"Text": use.said}], "status": status}
         user = {"ToolUseResults": {"tool_use_results": [result]}}
     message = new_id()
     response = {"Response": {"message_id": message, "content": exchange.answer}}

@@ -91,8 +91,9 @@ def _lines(exchange: Exchange, now: int) -> list[str]:
     lines = [line("Prompt", "text", exchange.prompt)]
     for use in exchange.tools:
         call = {"toolUseId": use.id, "name": use.name, "input": use.args}
-        text = [{"kind": "text", "data": "done"}]
-        done = {"toolUseId": use.id, "content": text, "status": "success"}
+        text = [{"kind": "text", "data": use.said}]
+        status = "error" if use.failed else "success"
+        done = {"toolUseId": use.id, "content": text, "status": status}
         lines.append(line("AssistantMessage", "toolUse", call))
         lines.append(line("ToolResults", "toolResult", done))
     lines.append(line("AssistantMessage", "text", exchange.answer))

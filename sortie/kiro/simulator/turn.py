@@ -75,7 +75,7 @@ def _overwrite_environment() -> None:  # pragma: no cover - a forked process
 _REDRAW = 0.2
 _TITLE_LIMIT = 200
 _ASKS_FOR_DONE = "write the word done to the file .sortie/status"
-_BUILT_IN_AGENTS = ("default", "kiro_default")
+_BUILT_IN_AGENTS = (None, "default", "kiro_default")
 
 
 def key_is_bad(key: str) -> bool:
@@ -94,6 +94,7 @@ class SimulatedTurn:
         self._environment = environment
         self._places = KiroPlaces.of(environment)
         self._started = time.monotonic()
+        self._called: list[str] = []
         self._exchange = Exchange(
             directory=os.getcwd(),
             session=chat.resume_id or (NEWEST if chat.resume else ""),
@@ -114,7 +115,7 @@ class SimulatedTurn:
             _wait_for_ever()
         if not do.login:
             console.mcp_warning()
-        if not self._agent_exists():
+        if self._agent_file() is None and self._chat.agent not in _BUILT_IN_AGENTS:
             console.complain(f"error: no agent with name {self._chat.agent} found")
             return 4
         if do.auth_failure or key_is_bad(key):
@@ -131,6 +132,8 @@ class SimulatedTurn:
             console.complain("error: this is one of the first turns, which are to fail")
             return 1
         self._touch_files()
+        if not self._call_tools(console):
+            return 1
         if do.exit:
             console.complain(f"error: exit status {do.exit} was asked for")
             return do.exit
@@ -143,16 +146,15 @@ class SimulatedTurn:
             console.complain(f"warning: the conversation could not be kept: {error}")
         if not do.no_trailer:
             console.trailer(f"{do.credits:.10g}", int(time.monotonic() - self._started))
-            if _ASKS_FOR_DONE in self._exchange.prompt and not do.status:
+            if _ASKS_FOR_DONE in self._exchange.prompt and not self._has_said_how_it_stands:
                 actions.write_status("done")
         return 0
 
-    def _agent_exists(self) -> bool:
-        name = self._chat.agent
-        if name is None or name in _BUILT_IN_AGENTS:
-            return True
+    def _agent_file(self) -> str | None:
+        """Return the file of the agent that was asked for, None where there is none."""
         folders = (".kiro", os.path.dirname(self._places.sessions))
-        return any(os.path.isfile(os.path.join(f, "agents", f"{name}.json")) for f in folders)
+        paths = [os.path.join(f, "agents", f"{self._chat.agent}.json") for f in folders]
+        return next(filter(os.path.isfile, paths), None)
 
     def _pass_time(self, console: Console) -> None:
         do = self._do
@@ -186,6 +188,31 @@ class SimulatedTurn:
         if do.set_state:
             actions.set_state(do.set_state)
 
+    def _call_tools(self, console: Console) -> bool:
+        """Call tools of Sortie's; False where the turn ends because that is not trusted."""
+        if not self._do.call:
+            return True
+        # Imported here: few turns need it, and every turn would start more slowly.
+        from sortie.kiro.simulator import shell_tool
+
+        agent = shell_tool.read_agent(self._agent_file())
+        for call in self._do.call:
+            prompts = [self._exchange.prompt, *self._earlier_prompts()]
+            command = shell_tool.command_of_call(call, prompts)
+            if command is None:
+                raise ActionError(f"call={call}: no prompt tells of tools in this directory")
+            if shell_tool.may_run(command, self._chat, agent):
+                said, failed = shell_tool.run(command)
+            elif self._do.untrusted == "exit":
+                console.complain(f"error: {shell_tool.REFUSAL}")
+                return False
+            else:
+                said, failed = shell_tool.REFUSAL, True
+            use = SimulatedToolUse(shell_tool.NAME, {"command": command}, said, failed=failed)
+            self._exchange.tools.append(use)
+            self._called.append(f"{call.partition(' ')[0]}: {said.strip()}")
+        return True
+
     def _answer(self, console: Console) -> None:
         do = self._do
         console.tool(do.tools)
@@ -193,6 +220,7 @@ class SimulatedTurn:
         answer = do.say or f"I have read **{self._title}**.\n{wrote}"
         if do.recall:
             answer = "\n".join(["I remember:", *self._earlier_prompts()])
+        answer = "\n".join([answer, *self._called])
         self._exchange.answer = answer
         console.answer(answer.replace("**", "\x1b[1m", 1).replace("**", "\x1b[22m", 1))
         for size, lines in ((do.output, True), (do.long_line, False)):
@@ -200,6 +228,11 @@ class SimulatedTurn:
                 console.print(b"\n")
             for block in filling(size, lines=lines):
                 console.print(block)
+
+    @property
+    def _has_said_how_it_stands(self) -> bool:
+        by_tool = any(call.partition(" ")[0] in ("set_status", "ask") for call in self._do.call)
+        return bool(self._do.status) or by_tool
 
     @property
     def _title(self) -> str:
