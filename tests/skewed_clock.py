@@ -19,12 +19,13 @@ requires_skewed_clock = pytest.mark.skipif(MISSING is not None, reason=str(MISSI
 
 class SkewedClock:
     """The time of day of all programs with ``environ``; their monotonic clock is the machine's, and
-    so are the times of files. It has its files in a directory of its own.
+    so are the times of files. It has its files in a directory of its own. With ``all_clocks`` the
+    monotonic ones, and that of the time since the machine was started, are set as well.
 
     Without a compiler it is the machine's, and cannot be set.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, all_clocks: bool = False) -> None:
         directory.mkdir()
         self._ahead = directory / "ahead"
         self._ahead.write_bytes(struct.pack("d", 0.0))
@@ -34,6 +35,8 @@ class SkewedClock:
             library = directory / "clock.so"
             subprocess.run([_COMPILER, "-shared", "-fPIC", "-o", library, _SOURCE], check=True)
             self.environ = {"LD_PRELOAD": str(library), "SORTIE_TEST_CLOCK": str(self._ahead)}
+            if all_clocks:
+                self.environ = {**self.environ, "SORTIE_TEST_CLOCK_ALL": "yes"}
 
     def set(self, hours: float) -> None:
         """Have the clock be so many hours ahead of the machine's, at once and from now on."""

@@ -25,6 +25,9 @@ import pytest
 PASSWORD = "hush-0000-hush"
 """The password of the server's user; it must never be shown."""
 
+MACHINES = "10.214.0.0/16"
+"""The network of machines of daemons, which some tests make."""
+
 _FOLDERS = ("/usr/lib/postgresql", "/usr/local/pgsql")
 OTHER_VERSION = "SORTIE_TEST_POSTGRES"
 """The environment variable that names the directory of programs of another version."""
@@ -98,6 +101,8 @@ class PostgresServer:
         secret.chmod(0o644)
         options = ("--no-sync", "--auth=scram-sha-256", "--encoding=UTF8", "--locale=C.UTF-8")
         self.run_program("initdb", "-D", "data", "-U", "sortie", f"--pwfile={secret}", *options)
+        with (self.directory / "data/pg_hba.conf").open("a") as file:
+            file.write(f"host all all {MACHINES} scram-sha-256\n")
 
     def run_program(self, name: str, *words: str) -> None:
         """Run a program of PostgreSQL's in the directory, as the user of the server."""

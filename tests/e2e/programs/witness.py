@@ -71,9 +71,12 @@ class Witness:
         while waits.exists():
             time.sleep(0.02)
 
-    def state(self) -> str:
-        """Return the state of the issue."""
-        for line in (self._root / "issues" / f"{self.issue}.md").read_text().splitlines():
+    def state(self) -> str | None:
+        """Return the state of the issue; None where its tracker is no directory."""
+        path = self._root / "issues" / f"{self.issue}.md"
+        if not path.exists():
+            return None
+        for line in path.read_text().splitlines():
             if line.startswith("state:"):
                 return line.removeprefix("state:").strip().strip("\"'")
         return ""
@@ -152,7 +155,7 @@ def look(witness: Witness, program: str, slots: int) -> None:
     if dwellers := witness.dwellers():
         witness.write("trouble", what=f"somebody lives in its workspace: {dwellers}")
     state = witness.state()
-    if state not in ACTIVE:
+    if state is not None and state not in ACTIVE:
         witness.write("trouble", what=f"a run of an issue that is {state}")
     if program != "after_create" and not Path(MADE).exists():
         witness.write("trouble", what="a workspace that was not finished")

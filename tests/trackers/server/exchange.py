@@ -13,7 +13,8 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 class Received:
     """A request; ``path`` is as it was sent, still encoded, and header names are in lower case.
 
-    ``pairs`` are the parameters of its query, ``query`` the last of each name.
+    ``pairs`` are the parameters of its query, ``query`` the last of each name. ``client`` is the
+    address of the machine that sent it.
     """
 
     number: int  # from 1, in the order of arrival
@@ -23,6 +24,7 @@ class Received:
     headers: Mapping[str, str]
     body: bytes = b""
     origin: str = ""  # such as http://127.0.0.1:4711
+    client: str = ""
 
     @property
     def query(self) -> Mapping[str, str]:

@@ -12,7 +12,7 @@ import struct
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from http import HTTPStatus
@@ -234,7 +234,7 @@ class _Handler(BaseHTTPRequestHandler):
             request = received(
                 number, self.command, self.path, dict(self.headers.items()), body, server.url
             )
-            reply, fault = server.take(request)
+            reply, fault = server.take(replace(request, client=self.client_address[0]))
         self._send(reply, fault)
 
     do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _serve
