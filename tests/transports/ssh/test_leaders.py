@@ -120,6 +120,26 @@ async def test_a_newer_leader_ends_all_of_the_older_one(
     assert kept == {"kept", "file"}
 
 
+async def test_a_launch_is_noted_whole_though_a_dead_supervisor_left_files(
+    sshd: Sshd, root: str, tmp_path: Path
+) -> None:
+    """They are removed on the way; a newer leader finds in the note what watches over the
+    program."""
+    left = tmp_path / "tmp" / f"sortie-run.{'0' * 32}"
+    left.mkdir(parents=True)
+    (sshd.home / ".bashrc").write_text(f"export TMPDIR={left.parent}\n")
+    bounds, command = Bounds(handshake=30.0, reattach=300.0), agent(str(uuid.uuid4()), root)
+    async with leader_of(sshd, root, 1, bounds=bounds) as leader:
+        with leader.leading() as transport:
+            async with transport.process(command) as process:
+                await anext(process.output())
+                (note,) = Path(root).glob("@leader-*/launch.*")
+                lines = note.read_text().splitlines()
+
+    assert not left.exists()
+    assert len(lines) == 2
+
+
 async def test_another_workflow_is_refused_as_ever(sshd: Sshd, root: str) -> None:
     """So is a daemon without a lease, and one with a lease by a daemon without."""
     async with (

@@ -21,8 +21,8 @@ clean_up() {
       *) ! is_noted "$d/supervisor" && ! is_noted "$d/watchdog" || continue ;;
     esac
     # The watchdog goes first: it would end the program, and no link would be told.
-    for noted in "$d/watchdog" "$d/supervisor" "$d"/at.*/* "$d/feeder" "$d/spool1" "$d/spool2"; do
-      is_noted "$noted" || continue
+    for entry in "$d/watchdog" "$d/supervisor" "$d"/at.*/* "$d/feeder" "$d/spool1" "$d/spool2"; do
+      is_noted "$entry" || continue
       was="$was $p"
       child_of "$p"
       kill -s KILL "$p" $c
