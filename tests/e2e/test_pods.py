@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import pytest
@@ -13,6 +14,8 @@ import trio
 
 from tests.e2e.conftest import Start
 from tests.e2e.place import PATIENCE, SORTIE, Place
+from tests.e2e.test_tools import add, kiro_blocks
+from tests.e2e.test_tools import blocks as tool_blocks
 from tests.kubernetes_api.api_server import ApiServer
 from tests.kubernetes_api.real_cluster import RealApi, namespace_of
 from tests.kubernetes_api.server import Api, cluster_running
@@ -20,6 +23,9 @@ from tests.kubernetes_api.server import Api, cluster_running
 SLOW = 150.0
 """Seconds: the lease of a daemon that was killed has to be over, and a controller that makes one
 request to a real API server after the other has to see to Sandboxes."""
+
+
+TEXT: dict[str, Any] = {"prompt": "{{ issue.description }}", "trust": {"fences": False}}
 
 
 @pytest.fixture(params=["stand-in", pytest.param("real", marks=pytest.mark.full)])
@@ -37,16 +43,22 @@ async def api(place: Place, server: ApiServer | None) -> AsyncIterator[Api | Rea
         yield running
 
 
-def write_workflow(place: Place, worker: dict[str, Any] | None = None, **pods: Any) -> None:
+def write_workflow(
+    place: Place,
+    worker: dict[str, Any] | None = None,
+    blocks: Mapping[str, Any] | None = None,
+    **pods: Any,
+) -> None:
     """Have runs in pods whose volumes are mounted below the place."""
     kubernetes = {"image": "agent:1", "root": str(place.root / "pods"), **pods}
     place.write_workflow(
+        **(blocks or {}),
         worker={
             "kubernetes": kubernetes,
             "kubeconfig": str(place.root / "kubeconfig"),
             "ssh_pass_env": ["KIRO_SIM_LOG"],
             **(worker or {}),
-        }
+        },
     )
 
 
@@ -245,6 +257,91 @@ async def test_a_run_outlives_a_link_that_is_cut(place: Place, start: Start, api
     assert lost["run"] == back["run"] == rows[0]["run_id"]
     assert [(row["status"], row["attempt"]) for row in rows] == [("succeeded", 0)]
     assert len(place.agents()) == 1
+
+
+async def left_of_tools(place: Place, issue: str) -> None:
+    """Wait until nothing is left of the channel of an issue's tools."""
+    with trio.fail_after(PATIENCE):
+        while (place.root / "pods" / issue / issue / ".sortie" / "tools").exists():
+            await trio.sleep(0.05)
+
+
+CALLS: tuple[tuple[str, dict[str, str]], ...] = (
+    ("note", {"text": "I begin."}),
+    ("comment", {"text": "From a pod."}),
+    ("history", {}),
+)
+
+
+@pytest.mark.parametrize(
+    ("blocks", "line"),
+    [
+        pytest.param(tool_blocks(), "call {0} {1}", id="MCP"),
+        pytest.param(kiro_blocks(trust_tools=["shell"]), "sim: call='{0} {1}'", id="kiro"),
+    ],
+)
+async def test_agents_in_pods_have_tools(
+    place: Place, start: Start, api: Api, blocks: dict[str, Any], line: str
+) -> None:
+    """As they have them here, by MCP and by commands, and nothing of them is left."""
+    write_workflow(place, blocks=TEXT | blocks)
+    add(
+        place,
+        "P-1",
+        *(line.format(name, json.dumps(arguments)) for name, arguments in CALLS),
+        line.format("set_status", json.dumps({"status": "needs_review"})),
+    )
+    async with start() as daemon:
+        await daemon.line("run.finished", within=SLOW, issue="P-1", status="succeeded")
+        await daemon.line("comment.made", within=SLOW, issue="P-1", lifecycle="agent")
+        called = [(line["tool"], line["result"]) for line in daemon.lines("tool.called")]
+        lost = daemon.lines("tools.lost") + daemon.lines("tools.client_lost")
+        await left_of_tools(place, "P-1")
+
+    assert called == [*((name, "ok") for name, _ in CALLS), ("set_status", "ok")]
+    assert lost == []
+    assert (place.issues / "P-1.md").read_text().count("> From a pod.") == 1
+
+
+@pytest.mark.full
+async def test_tools_of_a_pod_outlive_a_link_that_is_cut(
+    place: Place, start: Start, api: Api
+) -> None:
+    """Calls of one client before and after, each answered once."""
+    write_workflow(place, blocks=TEXT | tool_blocks())
+    notes = [f'call note {{"text": "note {number}"}}' for number in range(40)]
+    add(place, "P-1", *(line for note in notes for line in (note, "shell sleep 0.2")),
+        'call set_status {"status": "done"}')  # fmt: skip
+    async with start() as daemon:
+        await daemon.line("agent.noted", within=SLOW, issue="P-1", text="note 3")
+        api.cut_links()
+        await daemon.line("host.link_restored", within=SLOW, host="kubernetes")
+        await daemon.line("run.finished", within=SLOW, issue="P-1", status="succeeded")
+        noted = [line["text"] for line in daemon.lines("agent.noted")]
+        lost = daemon.lines("tools.lost") + daemon.lines("tools.client_lost")
+
+    assert noted == [f"note {number}" for number in range(40)]
+    assert lost == []
+
+
+@pytest.mark.full
+async def test_a_daemon_that_was_killed_gives_a_pod_its_tools_again(
+    place: Place, start: Start, api: Api
+) -> None:
+    """The next one ends what is left of the run, and its tools are those of the new one."""
+    write_workflow(place, blocks=TEXT | tool_blocks())
+    add(place, "P-1", 'call comment {"text": "Before."}', "stop")
+    async with start() as daemon:
+        await daemon.line("tool.called", within=SLOW, tool="comment", result="ok")
+        daemon.signal(signal.SIGKILL)
+        await daemon.exit_code()
+    add(place, "P-1", 'call note {"text": "After."}', 'call set_status {"status": "done"}')
+    async with start() as daemon:
+        # The lease of the one that was killed has to be over first.
+        await daemon.line("run.finished", within=SLOW, issue="P-1", status="succeeded")
+        noted = [line["text"] for line in daemon.lines("agent.noted")]
+
+    assert noted == ["After."]
 
 
 async def test_what_is_in_the_way_of_pods_is_a_gate_in_words(
