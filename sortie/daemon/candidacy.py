@@ -95,16 +95,20 @@ class Candidacy:
     @property
     def is_given_back(self) -> bool:
         """Whether others may have the lease before its end, once its work has ended. One that was
-        not renewed in time ends by itself, and so does one that is nearly over: what was sent to
-        change something may arrive until then."""
+        not renewed in time ends by itself, and so does one that is nearly over, or whose work has
+        ended without the answer to a change: what was sent may arrive until then."""
         if self.lease is None or self.ending == "expired":
             return False
-        return not self.is_lost or self.settled_at < lease_times.kill_at(self.sent_at, self.seconds)
+        if not self.is_lost:
+            return self.settled_at <= boot_time()
+        return self.settled_at < lease_times.kill_at(self.sent_at, self.seconds)
 
     @property
     def settled_at(self) -> float:
-        """When what was sent before the lease was lost has arrived, or never will."""
-        return self.lost_at + UNTAKEN_LIMIT
+        """When what was sent to change something has arrived, or never will."""
+        assert self.lease is not None
+        unanswered = self.lease.unanswered_until
+        return max(unanswered, self.lost_at + UNTAKEN_LIMIT) if self.is_lost else unanswered
 
     def tell(self, tell: Callable[[], object]) -> None:
         """Have something done in the loop soon; from any thread."""

@@ -28,7 +28,7 @@ from sortie.http.errors import MAYBE_DONE, chain_of, failure
 from sortie.http.etags import ETagMemory
 from sortie.http.requests import HttpRequest, Provider
 from sortie.http.slots import RequestSlots
-from sortie.http.under_lease import extensions
+from sortie.http.under_lease import extensions, sending
 from sortie.model import LostAnswer, RateBudget, TrackerError, TrackerErrorKind
 from sortie.model.secrets import redactor
 from sortie.model.texts import start_of
@@ -192,7 +192,8 @@ class HttpClient:
         known = self._etags.get(key) if request.remember else None
         etag = None if known is None else known.headers["etag"]
         headers = {**request.headers, **signed, **({"If-None-Match": etag} if etag else {})}
-        answer = await self._sent(request, url, headers)
+        with sending(is_change=request.is_change):
+            answer = await self._sent(request, url, headers)
         now = trio.current_time()
         self._budgets.heard(answer.headers, now, request.use)
         if (there := server_time(answer.headers)) is not None:
@@ -274,8 +275,7 @@ class HttpClient:
             location = answer.headers.get("location", "").partition("?")[0]  # a query may sign it
             place = start_of(location, _SHOWN, self._clean)
             text, kind = f"{what}, a redirect to {place}", TrackerErrorKind.CLOSED
-        is_lost = request.is_change and answer.status in MAYBE_DONE
-        error = LostAnswer if is_lost else TrackerError
+        error = LostAnswer if request.is_change and answer.status in MAYBE_DONE else TrackerError
         wait = retry_after(answer.headers) if answer.status >= 500 else None
         return error(kind, text, retry_after=wait)
 

@@ -4,15 +4,18 @@ Rule 1: nothing is changed once the lease is over, also where a connection had t
 and the process was stopped meanwhile.
 Rule 2: what was sent, and not taken by the other side within some seconds, is never sent again by
 the kernel: else a change could arrive when another daemon has looked for it in vain already.
+Rule 3: the lease knows of a change whose answer was not heard: it is not given back before that has
+arrived, or never will.
 """
 
 from __future__ import annotations
 
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
-from sortie.model import TrackerError, TrackerErrorKind
+from sortie.model import LostAnswer, TrackerError, TrackerErrorKind
 from sortie.resources.lease import LeaseLost, current_lease, require_lease
 from sortie.scheduler.lease_times import KILL_MARGIN
 
@@ -48,7 +51,24 @@ async def _change(event: str, told: Mapping[str, Any]) -> None:
     """Raise LeaseLost right before the request is sent where the lease is over."""
     await _bound(event, told)
     if event.endswith("send_request_headers.started"):
-        require_lease()
+        require_lease(AHEAD)
+
+
+@contextmanager
+def sending(*, is_change: bool) -> Iterator[None]:
+    """Send a request within the block, and hear its answer; a change that is not answered, for
+    whatever reason, is left to the lease."""
+    lease = current_lease() if is_change else None
+    settled = False
+    try:
+        yield
+        settled = True
+    except TrackerError as exc:
+        settled = not isinstance(exc, LostAnswer)  # it was refused, or never sent
+        raise
+    finally:
+        if lease is not None and not settled:
+            lease.leave_unanswered(UNTAKEN_LIMIT)
 
 
 async def _bound(event: str, told: Mapping[str, Any]) -> None:

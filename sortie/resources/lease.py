@@ -6,6 +6,7 @@ Times are those of CLOCK_BOOTTIME, which goes on while the machine sleeps.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from contextvars import ContextVar
@@ -28,7 +29,8 @@ class Lease:
     """The lease of one workflow. ``token`` is greater than that of each lease before it; ``holder``
     names this process for people, as HOST:PID; ``valid_until`` moves with each renewal, and is
     a time in the past once the lease is over. ``refuse`` is called for each write that a newer
-    lease has refused. ``scope`` tells the workflow from those of other databases."""
+    lease has refused. ``scope`` tells the workflow from those of other databases. Until
+    ``unanswered_until`` a change may arrive that was sent, and whose answer was not heard."""
 
     def __init__(
         self,
@@ -45,11 +47,17 @@ class Lease:
         self.valid_until = valid_until
         self.refuse = refuse
         self.scope = workflow if scope is None else scope
+        self.unanswered_until = -math.inf
 
     @property
     def is_valid(self) -> bool:
         """Whether this process may act; may be asked in any thread."""
         return boot_time() < self.valid_until
+
+    def leave_unanswered(self, seconds: float) -> None:
+        """Know of a change that was sent, whose answer is waited for no more, and which may arrive
+        within so many seconds."""
+        self.unanswered_until = max(self.unanswered_until, boot_time() + seconds)
 
     def require(self, ahead: float = 0.0) -> None:
         """Raise LeaseLost where the lease is over, or will be in so many seconds."""

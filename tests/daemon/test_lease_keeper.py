@@ -71,6 +71,24 @@ async def test_a_lease_that_was_given_up_is_renewed_no_more(
     assert standby.lease.token > leader.lease.token
 
 
+async def test_a_lease_is_left_to_its_end_while_a_change_may_arrive() -> None:
+    """One whose leader ends in good order is given back at once, but for a change that was cut."""
+    candidacy, now = Candidacy("w", 15.0), boot_time()
+    lease = Lease("w", 1, "one:1", now + 15.0)
+    former = LeaseStanding(
+        workflow="w", token=0, daemon=None, name=None, left=0.0, candidates={"one": 1.0}
+    )
+    candidacy.acquired(lease, now, former)
+
+    answered = candidacy.is_given_back
+    lease.leave_unanswered(600.0)
+    cut = candidacy.is_given_back
+    lease.unanswered_until = boot_time()
+    arrived = candidacy.is_given_back
+
+    assert (answered, cut, arrived) == (True, False, True)
+
+
 async def test_a_lease_whose_time_to_give_up_has_come_is_renewed_no_more() -> None:
     """As where a machine wakes: to renew it would only have the others wait for longer."""
     candidacy, now = Candidacy("w", 15.0), boot_time()

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import math
 import socket
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 import pytest
+import trio
 
 from sortie.http import under_lease
 from sortie.http.budget import Use
+from sortie.http.client import open_client
+from sortie.http.credentials import bearer
 from sortie.http.requests import HttpRequest
 from sortie.http.under_lease import AHEAD, UNTAKEN_LIMIT
 from sortie.model import TrackerError
 from sortie.resources.lease import LEASE, Lease, boot_time
-from tests.http.conftest import Opened
+from tests.http.conftest import PROVIDER, TOKEN, Opened
+from tests.trackers.server.faults import Fault, Hang, Refuse, Reset
 from tests.trackers.server.serving import TestServer
 
 READ = HttpRequest(path="/thing", what="cannot read the thing")
@@ -85,6 +91,60 @@ async def test_nothing_is_sent_on_a_connection_that_outlived_the_lease(
         await client.ask(READ)
 
     assert [asked.method for asked in server.asked] == ["GET"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "fault", "is_left"),
+    [
+        pytest.param(CHANGE, Hang(performed=False), True, id="cut while its answer is awaited"),
+        pytest.param(CHANGE, Reset(performed=True), True, id="its answer was lost"),
+        pytest.param(CHANGE, Refuse(status=422), False, id="it was refused"),
+        pytest.param(CHANGE, None, False, id="it was answered"),
+        pytest.param(READ, Hang(performed=False), False, id="it changes nothing"),
+    ],
+)
+async def test_a_lease_knows_of_a_change_without_an_answer(
+    opened: Opened,
+    server: TestServer,
+    lease: Lease,
+    asked: HttpRequest,
+    fault: Fault | None,
+    is_left: bool,
+) -> None:
+    """It may arrive for some seconds; what was answered, for better or worse, does not."""
+    if fault is not None:
+        server.inject(fault)
+    began = boot_time()
+
+    async with opened() as client, trio.open_nursery() as nursery:
+
+        async def ask() -> None:
+            with suppress(TrackerError):
+                await client.ask(asked)
+            nursery.cancel_scope.cancel()
+
+        async def cut() -> None:
+            while not server.asked:
+                await trio.sleep(0.01)
+            if isinstance(fault, Hang):
+                nursery.cancel_scope.cancel()
+
+        nursery.start_soon(ask)
+        nursery.start_soon(cut)
+
+    if is_left:
+        assert lease.unanswered_until >= began + UNTAKEN_LIMIT
+    else:
+        assert lease.unanswered_until == -math.inf
+
+
+async def test_what_was_never_sent_is_not_waited_for(lease: Lease) -> None:
+    """Where there is no connection, no change can arrive."""
+    async with open_client(PROVIDER, "http://127.0.0.1:1/api", bearer(TOKEN)) as client:
+        with pytest.raises(TrackerError, match="it cannot be reached"):
+            await client.ask(CHANGE)
+
+    assert lease.unanswered_until == -math.inf
 
 
 async def test_without_a_lease_nothing_is_asked_of_the_connection(opened: Opened) -> None:

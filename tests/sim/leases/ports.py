@@ -7,6 +7,7 @@ from typing import Any
 
 import trio
 
+from sortie.http.under_lease import sending
 from sortie.model import Issue, TransportError
 from sortie.resources.lease import Lease, require_lease
 from sortie.transports import Command
@@ -63,7 +64,8 @@ class LeasedTracker(SimTracker):
             over.set()
 
         self._nursery.start_soon(deliver)
-        await over.wait()
+        with sending(is_change=True):
+            await over.wait()
         for error in errors:
             raise error
         return answers[0]
