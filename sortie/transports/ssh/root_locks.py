@@ -5,6 +5,8 @@ the host hears nothing of us for the lease. Rule 2: one that was lost is taken a
 use; who has it meanwhile is named. Rule 3: a root is known by its real path, whatever it is called;
 what this daemon holds on the host is never refused to it. Rule 4: with a lease a root is taken over
 from an older leader of the same workflow, and all that this had started there is ended first.
+Rule 5: a directory below a root that was held is held with that root. A lock of its own would be in
+the way of the next leader, which takes the root over and knows of no other.
 """
 
 from __future__ import annotations
@@ -52,7 +54,7 @@ class RootLocks:
         lease = current_lease()
         if lease is None:
             return None
-        await self.hold(root)
+        await self._hold(root)
         return LeaderFence(root=self._real[root], lease=lease)
 
     def spare(self, ids: Collection[str]) -> None:
@@ -60,11 +62,15 @@ class RootLocks:
         self.spared = tuple(ids)
 
     async def hold(self, root: str) -> None:
-        """Have a root for ourselves from now on.
+        """Have a root for ourselves from now on, or the one that a directory lies in.
 
         Raises HostError: OCCUPIED where another daemon has it; LeaseLost where the lease of the
         workflow is over, or a newer leader has the root.
         """
+        around = (one for one in self._real if root.startswith(f"{one.rstrip('/')}/"))
+        await self._hold(min(around, key=len, default=root))
+
+    async def _hold(self, root: str) -> None:
         lease = current_lease()
         async with self._taking:
             if lease is not None:

@@ -115,6 +115,26 @@ async def test_a_root_inside_another_daemons_is_refused(
     assert caught.value.trouble is HostTrouble.OCCUPIED
 
 
+async def test_a_directory_below_a_root_is_held_with_it(
+    sshd: Sshd, one: ConnectionPool, root: str
+) -> None:
+    """It has no lock of its own, also where the root's was lost, which is taken again."""
+    made = locks(sshd, one, "pid 1 on alpha")
+    await made.hold(root)
+    await made.hold(f"{root}/@verify")
+    made.release()
+    with trio.fail_after(20):
+        while True:
+            try:
+                await made.hold(f"{root}/@verify")
+                break
+            except HostError:  # the former session has not ended yet
+                await trio.sleep(0.05)
+
+    assert made.holds_any
+    assert not (Path(root) / "@verify").exists()
+
+
 async def test_a_lock_whose_file_was_removed_is_held(
     sshd: Sshd, one: ConnectionPool, other: ConnectionPool, root: str
 ) -> None:
