@@ -144,6 +144,7 @@ class RunDelivery:
     def go_on(self, known: DeliveryUnderWay) -> None:
         """Go on where another daemon has stopped, in the branch that it has checked out."""
         begun = known.delivery
+        self.repository.know_base(begun.base)
         self.checkout = Checkout(
             branch=begun.branch, base=begun.base, behind=known.behind, unmerged=known.unmerged
         )

@@ -88,6 +88,10 @@ class Repository:
         )
         return said.strip()
 
+    def know_base(self, base: str) -> None:
+        """Know the base of work that another daemon has begun, where nothing was fetched yet."""
+        self.base = self.base or base
+
     def forget_fetch(self) -> None:
         """Have the next fetch ask the remote, whenever that is."""
         if self._fetched_at is not None:

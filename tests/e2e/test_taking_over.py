@@ -162,6 +162,29 @@ def forged(tmp_path: Path) -> Iterator[Forged]:
 
 @pytest.mark.full
 @pytest.mark.portless
+async def test_work_is_delivered_by_a_daemon_that_has_fetched_nothing_yet(
+    place: Place, start: Start, fleet: Fleet, forged: Forged
+) -> None:
+    """It knows the base of the work from the record, as the settings need not name it."""
+    fleet.add("one")
+    fleet.write_workflow(PROMPT, worker=REATTACH, **SETTINGS | forged.blocks)
+    place.add_issue("T-1", "delay=5")
+
+    async with start(FORGE_TOKEN=TOKEN) as daemon:
+        await daemon.line("turn.started", issue="T-1")
+        await agents_began(fleet)
+        await kill(daemon)
+    async with start(FORGE_TOKEN=TOKEN) as daemon:
+        await daemon.line("run.taken_over", issue="T-1")
+        await until_all_are_handed_off(place, ["T-1"])
+    (row,) = await place.history()
+
+    forged.require_delivered(["T-1"])
+    assert (row["status"], row["attempt"]) == ("succeeded", 0)
+
+
+@pytest.mark.full
+@pytest.mark.portless
 async def test_work_is_delivered_once_whenever_the_daemon_dies(
     place: Place, start: Start, fleet: Fleet, forged: Forged
 ) -> None:
