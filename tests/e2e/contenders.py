@@ -7,7 +7,7 @@ import os
 import signal
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO
 
@@ -27,6 +27,8 @@ class Contender:
     daemon: Daemon
     machine: Machine
     clock: SkewedClock
+    stopped: list[psutil.Process] = field(default_factory=list)
+    """Its watchdogs that were stopped: they outlive a daemon that begins anew."""
 
     @property
     def pid(self) -> int:
@@ -63,6 +65,7 @@ class Contender:
         """Stop the daemon, and before it the watchdog that would kill it."""
         for process in self._watchdogs():
             process.suspend()
+            self.stopped.append(process)
         self._signal(signal.SIGSTOP)
 
     def _watchdogs(self) -> list[psutil.Process]:
@@ -89,13 +92,13 @@ class Contender:
 
     def wake_watchdog(self) -> None:
         """Let its watchdog go on as well."""
-        for process in self._watchdogs():
+        while self.stopped:
             with suppress(psutil.NoSuchProcess):
-                process.resume()
+                self.stopped.pop().resume()
 
     def end(self) -> None:
         """Kill what is left of it."""
-        for process in self._watchdogs():
+        for process in (*self._watchdogs(), *self.stopped):
             with suppress(psutil.NoSuchProcess):
                 process.kill()
         if not self.has_ended:

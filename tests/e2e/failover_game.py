@@ -123,7 +123,7 @@ class FailoverGame:
         program = f"{sys.executable} {WITNESS} {self.place.root} {SLOTS}"
         return {
             "after_create": _HIDES,
-            "before_run": f"{program} before_run 0 && {_DELIVERS}",
+            "before_run": f"{_DELIVERS}; exec {program} before_run 0",
             "after_run": f"exec {program} after_run 0",
             "before_remove": f"exec {program} before_remove 0",
         }
@@ -276,7 +276,7 @@ class FailoverGame:
     async def _all_done(self) -> None:
         """Wait until all issues are handed off, and what follows from that is done."""
         with trio.move_on_after(LIMIT):
-            while self._has_work() or self.place.processes():
+            while self._has_work():
                 await trio.sleep(0.2)
         await trio.sleep(3.0)
 

@@ -127,7 +127,8 @@ def _records(played: Played) -> Iterator[str]:
     turns = Counter(line["run_id"] for line in witnessed(played.place, "turn"))
     yield from (f"run {run} had {n} agents" for run, n in turns.items() if n > 1)
     for row in played.rows:
-        if row["status"] not in ("succeeded", "interrupted"):
+        is_full = "No space left on device" in (row["error"] or "")
+        if row["status"] not in ("succeeded", "interrupted") and not is_full:
             yield f"a run of {row['issue']} is {row['status']}: {row['error']}"
         if row["finished_at"] is None:
             yield f"run {row['run_id']} of {row['issue']} is on record as under way"
@@ -138,8 +139,8 @@ def _issue(number: int, world: World) -> Iterator[str]:
     if world.state_of(number) != HANDOFF:
         yield f"it is {world.state_of(number)}"
         return
-    moves = [(move.before, move.after) for move in world.moves if move.number == number]
-    if [after for _, after in moves] != [WORKING, HANDOFF]:
+    moves = [move.after for move in world.moves if move.number == number]
+    if moves not in ([WORKING, HANDOFF], [HANDOFF]):  # a run goes on where the first move fails
         yield f"it was moved: {moves}"
     branch = world.branch(number)
     requests = [one for one in world.forged.service.requests if one.branch == branch]
