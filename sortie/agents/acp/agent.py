@@ -10,6 +10,7 @@ from functools import partial
 from sortie.agents import SessionParams
 from sortie.agents.acp.asking import asking_variables
 from sortie.agents.acp.conversations import Conversations
+from sortie.agents.acp.mcp_servers import server_arguments
 from sortie.agents.acp.opening import Opening
 from sortie.agents.acp.process import AgentProcess
 from sortie.agents.acp.session import AcpSession
@@ -53,6 +54,7 @@ class AcpAgent:
         await check_workspace(params.transport, params.workspace)
         path = params.env.get("PATH")
         argv = await resolve_command(self._command, DEFAULT_COMMAND, params.transport, path)
+        argv = (*argv, *server_arguments(argv, params.mcp_server))
         env = {**UNATTENDED, **params.env, **asking_variables(self._settings, params.env)}
         redacted = redactor(credentials_of(params.env))
         launch = AgentLaunch(

@@ -16,6 +16,7 @@ from sortie.agents import SessionParams
 from sortie.agents.acp.asking import Asking
 from sortie.agents.acp.conversations import Conversations
 from sortie.agents.acp.failures import failure_of
+from sortie.agents.acp.mcp_servers import session_servers
 from sortie.agents.acp.process import AgentProcess
 from sortie.agents.acp.reader import ReaderContext, UpdateReader
 from sortie.agents.acp.settings import ALLOW_ALL, AcpSettings
@@ -46,16 +47,6 @@ class Opening(Struct, frozen=True, kw_only=True):
     def patience(self) -> float:
         """Seconds for the greeting, for an old session and for a new one, each."""
         return max(self.settings.start_timeout_ms / 1000, self.params.read_timeout)
-
-    @property
-    def servers(self) -> list[Mapping[str, Any]]:
-        """The MCP servers of the session, as the protocol describes them."""
-        server = self.params.mcp_server
-        if server is None:
-            return []
-        env = [{"name": name, "value": value} for name, value in server.env.items()]
-        command, *arguments = server.argv
-        return [{"name": server.name, "command": command, "args": arguments, "env": env}]
 
 
 async def open_session(process: AgentProcess, opening: Opening, resume: str | None) -> Opened:
@@ -101,7 +92,8 @@ async def _greet(process: AgentProcess, opening: Opening) -> Initialized:
 
 
 async def _begin(process: AgentProcess, opening: Opening) -> SessionOpened:
-    begin = partial(process.client.open, opening.params.workspace, servers=opening.servers)
+    servers = session_servers(opening.params.mcp_server)
+    begin = partial(process.client.open, opening.params.workspace, servers=servers)
     reply = await _within(process, opening, begin)
     if isinstance(reply, SessionOpened):
         return reply
@@ -122,7 +114,7 @@ async def _resume(
         return "the agent cannot go on with earlier sessions"
     if reason := opening.conversations.not_yet(agent, session_id):
         return reason
-    servers, reply = opening.servers, None
+    reply, servers = None, session_servers(opening.params.mcp_server)
     begin = partial(process.client.open, opening.params.workspace, how, session_id, servers)
     for attempt in range(2):
         with trio.move_on_after(opening.patience):

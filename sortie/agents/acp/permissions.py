@@ -71,15 +71,19 @@ def grant(options: Sequence[Mapping[str, Any]]) -> PermissionAnswer:
     return _answer(options, "as a tool of Sortie's", allowed=True)
 
 
-def is_of_server(call: Mapping[str, Any], kind: str, server: str) -> bool:
+def is_of_server(call: Mapping[str, Any], kind: str, server: str, announced: str = "") -> bool:
     """Tell whether a call is one of a tool of an MCP server, by the words of agents that name it.
 
     What the model says can be in a title, but neither in its end nor in the id in one of Gemini's.
+    Copilot has ``announced`` the call by another title than it asks with; where a title is the
+    model's, both are the same.
     """
     title, id_ = values.text(call, "title") or "", values.text(call, "toolCallId") or ""
     if kind != "other":
         return False
     if title.startswith(f"mcp__{server}__") and title.isidentifier():  # Claude Code
+        return True
+    if title and announced == f"{server}-{title}":
         return True
     return title.endswith(f" ({server} MCP Server)") and id_.startswith(f"mcp_{server}_")  # Gemini
 

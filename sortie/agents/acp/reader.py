@@ -18,6 +18,7 @@ from sortie.acp.events import (
 )
 from sortie.agents.acp.asking import Asking
 from sortie.agents.acp.failures import failure_of, worded
+from sortie.agents.acp.mcp_servers import COPILOT
 from sortie.agents.acp.permissions import PermissionAnswer, decide, grant, is_of_server
 from sortie.agents.acp.reader_context import ReaderContext as ReaderContext
 from sortie.agents.acp.tools import AcpToolCalls, EarlierCalls, ToolCall
@@ -113,7 +114,8 @@ class UpdateReader(ProtocolReader[AcpToolCalls]):
         call.asked = True
         rules = self._context.settings.permissions
         server = self._context.server
-        if server is not None and is_of_server(event.call, call.kind, server):
+        announced = call.announced if self._context.agent == COPILOT else ""
+        if server is not None and is_of_server(event.call, call.kind, server, announced):
             answer = grant(event.options)
         else:
             asks = ruling_for(call.kind, rules, outside=call.outside).asks

@@ -35,14 +35,15 @@ _RAW_KEYS = ("message", "output", "formatted_output", "aggregated_output", "cont
 class ToolCall(Struct, kw_only=True):
     """What is known of one call; ``outside``: it names a path outside of the workspace.
 
-    ``asked``: the agent has asked whether it may. ``input`` is what the tool is given, in words,
-    and ``input_name`` tells it from any other input.
+    ``announced`` is the title that it had first. ``asked``: the agent has asked whether it may.
+    ``input`` is what the tool is given, in words, and ``input_name`` tells it from any other input.
     """
 
     id: str
     name: str
     kind: str
     title: str = ""
+    announced: str = ""
     command: str = ""
     paths: dict[str, None] = field(default_factory=dict)
     outside: bool = False
@@ -142,7 +143,8 @@ class AcpToolCalls:
         if id_ in self._open:
             return self._open[id_], []
         name = _name(self._agent, id_, call) or _kind(call) or "tool"
-        known = ToolCall(id=id_, name=name, kind=_kind(call) or "other")
+        announced = start_of(values.text(call, "title") or "", _TITLE_LIMIT)
+        known = ToolCall(id=id_, name=name, kind=_kind(call) or "other", announced=announced)
         full = len(self._open) + len(self._ended) >= CALLS_AT_ONCE
         if not id_ or id_ in self._ended or full:
             return known, []
