@@ -22,8 +22,8 @@ class Program:
 
     ``environ`` makes variables of the model's address, ``configure`` files in a home.
     ``outside`` is a tool that it asks about and that names a path outside of the workspace.
-    ``ends_when_denied``: it ends its turn then. ``loses_a_minute``: it cannot go on with a
-    session in the minute that began it. ``edit`` is the model's wish to write a file at a path.
+    ``ends_when_denied``: it ends its turn then. ``edit`` is the model's wish to write a file at a
+    path.
     """
 
     package: str
@@ -37,7 +37,6 @@ class Program:
     configure: Callable[[Path, str], None] = lambda _home, _url: None
     reports_tokens: bool = True
     ends_when_denied: bool = True
-    loses_a_minute: bool = False
     settings: Mapping[str, object] = field(default_factory=dict)
 
     def command(self) -> list[str]:
@@ -138,7 +137,6 @@ PROGRAMS = {
         outside=tool("run_shell_command", command="touch refused", description="d"),
         edit=lambda path: tool("write_file", file_path=path, content="made"),
         ends_when_denied=False,
-        loses_a_minute=True,
     ),
     "copilot": Program(
         package="@github/copilot",

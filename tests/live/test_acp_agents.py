@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import signal
-import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -235,8 +234,6 @@ async def test_it_is_stopped_in_a_tool_and_goes_on_later(stage: Stage, start: St
         assert await daemon.exit_code(within=SLOW) == 0
         begun = daemon.lines("session.started")[0]["session"]
     assert not Path(f"/proc/{pid}").exists()
-    if program.loses_a_minute:
-        await trio.sleep(60 - time.time() % 60 + 1)
     again = stage.script(Answer(text="went on"))
     lines = await stage.run()
 

@@ -87,8 +87,6 @@ def test_a_real_agent_keeps_it(agent: str, check: str, server: ModelServer, tmp_
         environ |= program.environ(url)
         program.configure(tmp_path, url)
         settings = settings | program.settings
-        if program.loses_a_minute and check in ("resume.next-session", "resume.after-kill"):
-            pytest.skip("it cannot go on with a session in the minute that began it")
     server.rule(NAME, lambda body: answers(shell, body))
     subject = Conformance(
         adapter=ADAPTERS.load(kind),

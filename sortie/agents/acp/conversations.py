@@ -14,7 +14,8 @@ CONVERSATIONS_REMEMBERED = 1000
 
 _GEMINI = "gemini-cli"
 _MINUTE = 60.0
-"""Seconds within which Gemini CLI cannot load a session, and would lose what was said in it."""
+"""Seconds within which Gemini CLI cannot load a session, and would lose what was said in it: its
+file is named by the minute."""
 
 
 class _Known(Struct):
@@ -23,10 +24,15 @@ class _Known(Struct):
 
 
 class Conversations:
-    """By session id; for all sessions of an adapter. ``clock`` gives monotonic seconds."""
+    """By session id; for all sessions of an adapter. ``clock`` gives monotonic seconds.
+
+    One that is not known may have been opened right before this was made, by a daemon that was
+    killed then.
+    """
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
+        self._made_at = clock()
         self._known: OrderedDict[str, _Known] = OrderedDict()
 
     def opened(self, session_id: str, *, resumed: bool) -> Cost | None:
@@ -43,9 +49,10 @@ class Conversations:
         if (known := self._known.get(session_id)) is not None:
             known.cost = cost
 
-    def not_yet(self, agent: str, session_id: str) -> str | None:
-        """Return why a conversation cannot be gone on with now, None where it can."""
+    def wait_before(self, agent: str, session_id: str) -> float:
+        """Return the seconds until an agent can go on with a conversation, 0.0 where it can now."""
+        if agent != _GEMINI:
+            return 0.0
         known = self._known.get(session_id)
-        if agent == _GEMINI and known and self._clock() - known.opened_at <= _MINUTE:
-            return "Gemini CLI loses a session that is loaded in the minute it began in"
-        return None
+        opened_at = self._made_at if known is None else known.opened_at
+        return max(0.0, opened_at + _MINUTE - self._clock())

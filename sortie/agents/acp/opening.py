@@ -112,9 +112,8 @@ async def _resume(
         how = "session/load"
     else:
         return "the agent cannot go on with earlier sessions"
-    if reason := opening.conversations.not_yet(agent, session_id):
-        return reason
-    reply, servers = None, session_servers(opening.params.mcp_server)
+    await trio.sleep(opening.conversations.wait_before(agent, session_id))
+    servers, reply = session_servers(opening.params.mcp_server), None
     begin = partial(process.client.open, opening.params.workspace, how, session_id, servers)
     for attempt in range(2):
         with trio.move_on_after(opening.patience):

@@ -45,8 +45,8 @@ class AcpSession(ProtocolSession[AgentProcess]):
         if not self._can_look or now - self._looked_at < MEMORY_INTERVAL:
             return None
         agent = "" if process.reader is None else process.reader.agent
-        if self._opening.conversations.not_yet(agent, self.id) is not None:
-            return None  # it would forget what was said; the next turn is soon enough
+        if self._opening.conversations.wait_before(agent, self.id):
+            return None  # the next turn is soon enough
         self._looked_at = now
         size = await resident_mb(params.transport, process.pid, params.workspace, params.env)
         self._can_look = size is not None

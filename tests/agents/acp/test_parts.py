@@ -213,16 +213,19 @@ def test_a_conversation_is_remembered_for_a_while() -> None:
 
 
 def test_gemini_has_to_wait_for_a_minute() -> None:
-    """Before that it would lose what was said; others need not wait."""
-    now = 0.0
+    """Before that it would lose what was said, also in a session that another daemon has begun;
+    others need not wait."""
+    now = 100.0
     conversations = Conversations(lambda: now)
-    conversations.opened("s", resumed=False)
 
-    now = 60.0
-    assert conversations.not_yet("gemini-cli", "s") is not None
-    assert conversations.not_yet("Copilot", "s") is None
-    now = 61.0
-    assert conversations.not_yet("gemini-cli", "s") is None
+    now = 110.0
+    conversations.opened("s", resumed=False)
+    now = 130.0
+    assert conversations.wait_before("gemini-cli", "s") == 40.0
+    assert conversations.wait_before("gemini-cli", "of an earlier daemon") == 30.0
+    assert conversations.wait_before("Copilot", "s") == 0.0
+    now = 171.0
+    assert conversations.wait_before("gemini-cli", "s") == 0.0
 
 
 # Verdicts
