@@ -84,7 +84,7 @@ def test_copilot_names_the_server_where_it_announces_a_call(
     if announced is not None:
         reader.take(SessionUpdated("tool_call", {"title": announced, **call}))
 
-    options = [{"optionId": "yes", "kind": "allow_once"}, {"optionId": "no", "kind": "reject_once"}]
+    options = ({"optionId": "yes", "kind": "allow_once"}, {"optionId": "no", "kind": "reject_once"})
     asked = PermissionRequested(id=1, call={"title": title, **call}, options=options)
     answer, _ = reader.permit(asked)
 
