@@ -53,6 +53,12 @@ class Kubelet:
     """Nobody answers for the node: nothing can be run in its pods, and what runs there goes on."""
     lost: set[str] = field(default_factory=set)
     """The names of pods whose own node is away, and does not end them either."""
+    node: str = "node"
+    """The node of pods that run from then on; the stand-in may have several."""
+    unreached: set[str] = field(default_factory=set)
+    """The nodes that count as ready and see to their pods, and that the API server cannot reach."""
+    silent: set[str] = field(default_factory=set)
+    """The nodes of which nothing is heard any more, though links to their pods seem to be there."""
     variables: dict[str, str] = field(default_factory=dict)
     """What the images of pods set, besides what all have."""
     mounts: set[str] = field(default_factory=set)
@@ -76,7 +82,7 @@ class Kubelet:
                 message = f'persistentvolumeclaim "{missing}" not found'
                 self._set(pod, phase="Pending", conditions=[_unscheduled(message)])
                 return
-            self.objects.bind(namespace, name)
+            self.objects.bind(namespace, name, self.node)
             if self.unpullable is not None:
                 waiting = {"reason": "ImagePullBackOff", "message": self.unpullable}
                 self._set(pod, phase="Pending", container={"waiting": waiting})
@@ -132,6 +138,10 @@ class Kubelet:
         pod = self.objects.get("pods", namespace, name)
         if self.away or name in self.lost:
             raise Refused(500, "InternalError", "error dialing backend: no route to host")
+        if pod["spec"].get("nodeName") in self.unreached:
+            said = 'error sending request: Post "https://10.0.0.7:10250/exec/agents": dial tcp'
+            reason = f"Internal error occurred: {said} 10.0.0.7:10250: connect: connection refused"
+            raise NodeRefusal(500, "InternalError", reason)
         if pod.get("status", {}).get("phase") != "Running":
             raise NodeRefusal(500, "InternalError", "Internal error occurred: pod does not exist")
         uid = pod["metadata"]["uid"]
@@ -143,6 +153,11 @@ class Kubelet:
                 yield pod, self._environ(pod)
             finally:
                 self.scopes[uid].discard(scope)
+
+    async def heard(self, pod: Json) -> None:
+        """Wait until something is heard of a pod's node."""
+        while pod["spec"].get("nodeName") in self.silent:
+            await trio.sleep(0.05)
 
     def note(self, uid: str, pid: int) -> None:
         """Note a process that was started in a pod."""

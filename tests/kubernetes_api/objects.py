@@ -102,10 +102,10 @@ class Objects:
         """Put a status in the place of the old one."""
         self.change(resource, namespace, {**self.get(resource, namespace, name), "status": status})
 
-    def bind(self, namespace: str, name: str) -> None:
+    def bind(self, namespace: str, name: str, node: str = "node") -> None:
         """Give a pod to a node."""
         pod = self.get("pods", namespace, name)
-        pod["spec"]["nodeName"] = "node"
+        pod["spec"]["nodeName"] = node
         self.change("pods", namespace, pod)
 
     def remove(self, resource: str, namespace: str, name: str) -> Json:

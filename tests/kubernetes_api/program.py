@@ -61,6 +61,7 @@ class Program:
         try:
             while True:
                 message = await self._socket.receive_bytes()
+                await self._kubelet.heard(self._pod)
                 if message[:2] == b"\xff\x00":
                     await process.stdin.aclose()
                 elif message[:1] == b"\x00":
@@ -88,4 +89,5 @@ class Program:
 
     async def _send(self, message: bytes) -> None:
         async with self._lock:
+            await self._kubelet.heard(self._pod)
             await self._socket.send_bytes(message)

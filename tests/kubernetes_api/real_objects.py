@@ -94,9 +94,9 @@ class RealObjects:
         """Remove an object at once, as a kubelet does with a pod that has ended."""
         return self.ask("DELETE", self.path(resource, name), _SECONDS_FROM_NOW)
 
-    def bind(self, namespace: str, name: str) -> None:
+    def bind(self, namespace: str, name: str, node: str = NODE) -> None:
         """Give a pod to the node, as a scheduler does."""
-        target = {"apiVersion": "v1", "kind": "Node", "name": NODE}
+        target = {"apiVersion": "v1", "kind": "Node", "name": node}
         binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}}
         self.ask("POST", self.path("pods", name, "binding"), {**binding, "target": target})
 

@@ -6,11 +6,12 @@ What is asked of a workspace whose pod is not there is answered as for a directo
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sortie.model import TransportError
+from sortie.model import ProcessesLeft, TransportError
 from sortie.transports import Files, Script
+from sortie.transports.kubernetes.lost_pods import PodUnreached
 from sortie.transports.kubernetes.paths import (
     InPod,
     file_of,
@@ -62,7 +63,7 @@ class PodFiles:
         pod = await self._made(where.key)
         own = os.path.dirname(where.path)
         request = pod.inside.files.make_directory(own, where.key)
-        return await self._transport.ask(where.key, request)
+        return await self._ask_around(InPod(key=where.key, path=own), request)
 
     async def remove_directory(self, root: str, name: str) -> bool:
         """Remove a workspace with its pod and its volume, or a directory in a pod; see the port.
@@ -119,8 +120,7 @@ class PodFiles:
         pod = await self._transport.pod(where.key) if where is not None else None
         if where is None or pod is None:
             return None
-        request = pod.inside.files.read_file(where.path, name, limit)
-        return await self._transport.ask(where.key, request)
+        return await self._ask_around(where, pod.inside.files.read_file(where.path, name, limit))
 
     async def read_file_inside(
         self, root: str, directory: str, name: str, limit: int
@@ -145,8 +145,7 @@ class PodFiles:
             raise self._outside(directory)
         pod = await self._made(where.key)
         await self._make_own(where, pod)
-        request = pod.inside.files.write_file(where.path, name, content)
-        await self._transport.ask(where.key, request)
+        await self._ask_around(where, pod.inside.files.write_file(where.path, name, content))
 
     async def remove_file(self, directory: str, name: str) -> None:
         """Remove a file, if any; see the port."""
@@ -175,7 +174,21 @@ class PodFiles:
                 env={},
                 limit=1,
             )
-            await self._transport.ask(where.key, pod.inside.run_script(script))
+            await self._ask_around(where, pod.inside.run_script(script))
+
+    async def _ask_around(self, where: InPod, request: Awaitable[T]) -> T:
+        """Ask for something at a path in a pod; what is around a workspace is asked for before its
+        run begins.
+
+        Raises ProcessesLeft where that cannot begin because of its node, which is in the way of no
+        other issue.
+        """
+        try:
+            return await self._transport.ask(where.key, request)
+        except PodUnreached as exc:
+            if where.path != f"{self._transport.root}/{where.key}":
+                raise
+            raise ProcessesLeft(str(exc), pids=frozenset()) from None
 
     async def _holds_rescues(self, pod: Pod, own: str) -> bool:
         script = Script(

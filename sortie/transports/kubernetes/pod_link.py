@@ -24,6 +24,7 @@ class PodLink(ShellLink):
     """
 
     lends_shells = True
+    is_relayed = True  # an API server answers pings itself, and not the node behind it
 
     def __init__(
         self,

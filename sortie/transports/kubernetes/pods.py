@@ -40,6 +40,7 @@ from sortie.transports.kubernetes.objects import (
     Json,
     QuotaError,
     label,
+    node_of,
 )
 from sortie.transports.kubernetes.pod_start import PodStart
 from sortie.transports.kubernetes.sandboxes import Sandboxes, will_make_pod
@@ -54,6 +55,7 @@ class FoundPod(Struct, frozen=True, kw_only=True):
 
     name: str
     uid: str
+    node: str = ""
     run: str = ""
     origin: str | None = None
 
@@ -263,5 +265,9 @@ class PodKeeper:
     def _found(self, pod: Json, origin: str | None) -> FoundPod:
         metadata = pod["metadata"]
         return FoundPod(
-            name=metadata["name"], uid=metadata["uid"], run=label(pod, RUN), origin=origin
+            name=metadata["name"],
+            uid=metadata["uid"],
+            node=node_of(pod),
+            run=label(pod, RUN),
+            origin=origin,
         )

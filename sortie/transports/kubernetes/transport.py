@@ -20,13 +20,13 @@ from typing import TypeVar
 import trio
 
 from sortie.config.kubernetes import KubernetesSettings
-from sortie.model import HostError, ProcessIdentity, RunId, TransportError
+from sortie.model import HostError, HostTrouble, ProcessIdentity, RunId, TransportError
 from sortie.transports import COOKIE, Command, Process, Script
 from sortie.transports.kubernetes.background import Background
 from sortie.transports.kubernetes.cluster import Cluster
 from sortie.transports.kubernetes.files import PodFiles
 from sortie.transports.kubernetes.instance_lease import InstanceLease
-from sortie.transports.kubernetes.lost_pods import end_on_lost_node, why_gone
+from sortie.transports.kubernetes.lost_pods import any_answers, node_in_the_way, why_gone
 from sortie.transports.kubernetes.objects import ApiObjects
 from sortie.transports.kubernetes.paths import (
     InPod,
@@ -49,6 +49,8 @@ T = TypeVar("T")
 REATTACH = 300.0
 """Seconds that a program in a pod lives without a link: an API server may be away for minutes."""
 
+_EXPLANATION_BOUND = 15.0  # seconds
+
 
 class Pod:
     """A pod that runs, and the way into it."""
@@ -56,6 +58,7 @@ class Pod:
     def __init__(self, found: FoundPod, link: PodLink, inside: ShellTransport) -> None:
         self.name = found.name
         self.uid = found.uid
+        self.node = found.node
         self.runs = {RunId(found.run)} if found.run else set[RunId]()
         self.link = link
         self.inside = inside
@@ -149,26 +152,39 @@ class KubernetesTransport:
 
     async def ask(self, key: str, request: Awaitable[T]) -> T:
         """Await something that is asked of a pod; where that is lost, say why."""
+        pod = self._pods.get(key)
         try:
             return await request
         except HostError as exc:
-            raise await self._explained(key, exc) from exc
+            raise await self._explained(key, pod, exc, was_lost=False) from exc
 
-    async def _explained(self, key: str, exc: HostError) -> HostError:
-        """Return the error for what went wrong with a pod, which is looked at anew."""
-        pod = self._pods.get(key)
+    async def _explained(
+        self, key: str, pod: Pod | None, exc: HostError, *, was_lost: bool
+    ) -> HostError:
+        """Return the error for what went wrong with a pod, which is looked at anew; ``was_lost``: a
+        program may still run there."""
         if pod is None:
             return exc
-        self.forget(key)
-        with trio.move_on_after(10):
+        if self._pods.get(key) is pod:
+            self.forget(key)
+        objects, about = self._objects, (pod.name, pod.uid)
+        with trio.move_on_after(_EXPLANATION_BOUND):
             try:
-                why = await why_gone(self._objects, pod.name, pod.uid)
-                why = why or await end_on_lost_node(self._objects, pod.name, pod.uid)
+                if why := await why_gone(objects, *about):
+                    return HostGone(f"{why} (on host {self.host})")
+                others = self._others_answer
+                found = await node_in_the_way(objects, *about, others, was_lost=was_lost)
             except HostError:
                 return exc
-            if why:
-                return HostGone(f"{why} (on host {self.host})")
+            return found or exc
         return exc
+
+    async def _others_answer(self, node: str) -> bool:
+        """Tell whether a pod of another node answers, of those that are in use."""
+        pods = self._pods.values()
+        return await any_answers(
+            {pod.node: pod.inside.try_link for pod in pods if pod.node != node}
+        )
 
     def forget(self, key: str) -> None:
         """Look at the pod of a workspace anew before its next use."""
@@ -207,7 +223,8 @@ class KubernetesTransport:
             async with pod.inside.process(command) as process:
                 yield process
         except HostError as exc:
-            raise await self._explained(key, exc) from exc
+            was_lost = exc.trouble is HostTrouble.DROPPED
+            raise await self._explained(key, pod, exc, was_lost=was_lost) from exc
 
     async def run_script(self, script: Script) -> bytes:
         """Return what a script writes to stdout; see the port."""

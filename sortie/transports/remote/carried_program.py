@@ -7,6 +7,7 @@ Rule 2: while there is no link, output pauses, stdin is held up, and nothing is 
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
@@ -20,11 +21,17 @@ from sortie.transports.remote.channel import BACKLOG, PAUSE_ABOVE
 from sortie.transports.remote.fence import LOST, UNLED, refused_leader
 from sortie.transports.remote.launch import Bounds, HostGone
 from sortie.transports.remote.process import RemoteProgram
+from sortie.transports.remote.protocol import Item
 from sortie.transports.remote.remote_script import LentShell, RemoteScript
 from sortie.transports.remote.shell import Shell
 from sortie.transports.remote.supervision import DONE, END, Supervision
 
 _PAUSE, _LONGEST_PAUSE = 0.5, 5.0  # seconds between tries to reach a host again
+
+TRIED_AFTER = 30.0
+"""Seconds in which nothing comes after which a link is tried that may only seem to be there."""
+
+TRIAL_BOUND = 15.0  # seconds
 
 
 class CarriedProgram(RemoteProgram):
@@ -124,7 +131,7 @@ class CarriedProgram(RemoteProgram):
 
     async def _take_all(self) -> None:
         """Take what comes on the link until it is over, or all was heard."""
-        while (item := await self._channel.receive()) is not None:
+        while (item := await self._received()) is not None:
             stream, before, message = item
             if stream and before:
                 await self._hold(stream, before)
@@ -133,6 +140,18 @@ class CarriedProgram(RemoteProgram):
                 self._hear_message(message)
             if self._supervision.gone is not None or self._supervision.unwatched:
                 return
+
+    async def _received(self) -> Item | None:
+        """Return what comes next on the link; None where that is over, or nothing answers there."""
+        while True:
+            with trio.move_on_after(TRIED_AFTER if self._shell.is_relayed else math.inf):
+                return await self._channel.receive()
+            try:
+                await self._shell.try_link(TRIAL_BOUND)
+            except HostError as exc:
+                if self._channel.is_empty:
+                    self._channel.lost = self._channel.lost or _as_lost(exc)
+                    return None
 
     def _hear_message(self, message: str) -> None:
         told = self._supervision.hear(message)
@@ -191,3 +210,8 @@ class CarriedProgram(RemoteProgram):
                 return
             else:
                 await news.wait()
+
+
+def _as_lost(error: HostError) -> HostError:
+    """Return the error for a link over which a host does not answer any more."""
+    return error if isinstance(error, HostGone) else HostError(HostTrouble.DROPPED, str(error))

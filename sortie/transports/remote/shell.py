@@ -92,6 +92,7 @@ class Shell:
         self._notice = notice
         self._noticed = False
         self.lends = link.lends_shells
+        self.is_relayed = link.is_relayed
 
     @asynccontextmanager
     async def running(
@@ -212,6 +213,16 @@ class Shell:
             return await self._answered(shell, question)
         finally:
             await self._leave(shell)
+
+    async def try_link(self, bound: float, *, anew: bool = False) -> None:
+        """Have the host answer, in so many seconds; over a channel of its own where ``anew``.
+
+        Raises HostError where it does not.
+        """
+        question = ShellQuestion(
+            attempt="be answered", body=[b"whole yes"], bound=bound, urgent=True, of_login=anew
+        )
+        await self.ask(question)
 
     async def _idle_shell(self) -> RemoteScript | None:
         """Return a shell that waits for a question, if there is one."""

@@ -26,6 +26,9 @@ class ShellLink(ABC):
     """Whether a shell that was kept for questions is as good as a new one for a program: nothing is
     read at a login there that may change."""
 
+    is_relayed = False
+    """Whether it may seem to be there though the place is away, as what is between answers."""
+
     def __init__(self, host: str) -> None:
         self.host = host
         self.login_limit = LoginLimit(host)

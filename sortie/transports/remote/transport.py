@@ -225,6 +225,10 @@ class ShellTransport:
             )
         return list(pids)
 
+    async def try_link(self, bound: float) -> None:
+        """Have the host answer a new shell in so many seconds. Raises HostError."""
+        await self._shell.try_link(bound, anew=True)
+
     async def run_script(self, script: Script) -> bytes:
         """Return what a script writes to stdout; see the port. It runs in a shell that is kept."""
         body = script_body(script)
