@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -13,7 +12,6 @@ from typing import Any
 import trio
 
 from sortie.facts import Fact
-from sortie.model import RunId
 from sortie.model.tools import ToolName
 from sortie.telemetry import facts
 from sortie.tools import Answer
@@ -21,9 +19,9 @@ from sortie.tools.arguments import Ask, SetStatus
 from sortie.tools.calls import ToolCalls
 from sortie.tools.channel import ToolChannel, ToolPlace, tool_channel
 from sortie.transports.local import LocalTransport
+from tests.run_ids import own_run_id
 
-RUN = RunId(f"run-of-tools-{os.getpid()}")
-"""Programs are ended by it, those of another process of the tests must not be."""
+RUN = own_run_id("run-of-tools")
 TOKEN = "0123456789abcdef" * 4
 LIMIT = 60.0
 """Seconds after which something awaited has gone wrong."""

@@ -12,7 +12,6 @@ import pytest
 import trio
 
 from sortie.daemon.doctor.pods import CLAIM_RIGHTS, POD_RIGHTS, SANDBOX_RIGHTS
-from sortie.model import RunId
 from sortie.transports import COOKIE, Command
 from sortie.transports.kubernetes.transport import KubernetesTransport
 from sortie.workspaces import Workspaces
@@ -20,6 +19,7 @@ from tests.contract.transport.launching import everything
 from tests.kubernetes_api.api_server import ApiServer
 from tests.kubernetes_api.pods import pods_of
 from tests.kubernetes_api.real_cluster import ACCOUNT, RealApi, namespace_of
+from tests.run_ids import own_run_id
 
 pytestmark = pytest.mark.full
 LIMIT = 300.0
@@ -33,7 +33,7 @@ async def api(api_server: ApiServer) -> AsyncIterator[RealApi]:
 
 
 def command(path: str, script: str) -> Command:
-    env = {"PATH": os.environ["PATH"], COOKIE: "run-1"}
+    env = {"PATH": os.environ["PATH"], COOKIE: own_run_id("run")}
     return Command(argv=("sh", "-c", script), cwd=path, env=env, grace=1.0)
 
 
@@ -70,7 +70,7 @@ async def test_the_role_of_the_manifests_is_what_the_daemon_needs(
                 async with transport.process(command(path, "echo here")) as process:
                     said = await everything(process)
                     await process.wait()
-            await transport.sweep([RunId("run-1")], grace=0)
+            await transport.sweep([own_run_id("run")], grace=0)
             await workspaces.remove("T-1")
             await workspaces.remove("T-2")
     asked = list(_asked(api))

@@ -19,6 +19,7 @@ from sortie.workspaces import Workspaces
 from tests.kubernetes_api.objects import Json
 from tests.kubernetes_api.pods import pods_of
 from tests.kubernetes_api.server import Api
+from tests.run_ids import own_run_id
 from tests.transports.leftovers import holders
 
 CLAIMS = "persistentvolumeclaims"
@@ -71,16 +72,17 @@ async def test_a_newer_leader_ends_the_pods_of_one_that_lives(
         ):
             with leading(older):
                 path = await workspace(old, root)
-                env = {"PATH": os.environ["PATH"], COOKIE: "taken-over"}
+                cookie = own_run_id("taken-over")
+                env = {"PATH": os.environ["PATH"], COOKIE: cookie}
                 command = Command(argv=("sh", "-c", "echo up; sleep 1000"), cwd=path, env=env)
                 running = old.process(command)
                 process = await running.__aenter__()
                 await anext(process.output())
-            before = (tokens(api, "pods"), tokens(api, CLAIMS), len(holders("taken-over")))
+            before = (tokens(api, "pods"), tokens(api, CLAIMS), len(holders(cookie)))
 
             with leading(newer):
                 await new.end_former()
-                left = holders("taken-over")
+                left = holders(cookie)
                 await workspace(new, root)
                 await new.run_script(script(Path(path), "by-new"))
             after = (tokens(api, "pods"), tokens(api, CLAIMS))

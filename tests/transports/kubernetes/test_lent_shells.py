@@ -16,6 +16,7 @@ from sortie.transports.kubernetes.transport import KubernetesTransport
 from sortie.workspaces import Workspaces
 from tests.contract.transport.launching import everything
 from tests.kubernetes_api.server import Api
+from tests.run_ids import own_run_id
 
 LIMIT = 90.0
 
@@ -35,7 +36,7 @@ async def workspace(
 
 
 def command(path: str, *argv: str, stdin: Stdin | None = None) -> Command:
-    env = {"PATH": os.environ["PATH"], COOKIE: "run-1"}
+    env = {"PATH": os.environ["PATH"], COOKIE: own_run_id("run")}
     return Command(argv=argv, cwd=path, env=env, stdin=stdin, grace=1.0)
 
 

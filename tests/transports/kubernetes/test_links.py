@@ -20,6 +20,7 @@ from tests.contract.transport.launching import everything
 from tests.kubernetes_api.objects import Refused
 from tests.kubernetes_api.pods import pods_of
 from tests.kubernetes_api.server import Api, Fault
+from tests.run_ids import own_run_id
 
 pytestmark = pytest.mark.full
 LIMIT = 90.0
@@ -34,7 +35,7 @@ async def workspace(transport: KubernetesTransport, root: Path) -> str:
 
 
 def command(path: str, script: str, stdin: Stdin | None = None) -> Command:
-    env = {"PATH": os.environ["PATH"], COOKIE: "run-1"}
+    env = {"PATH": os.environ["PATH"], COOKIE: own_run_id("run")}
     return Command(argv=("sh", "-c", script), cwd=path, env=env, stdin=stdin, grace=1.0)
 
 

@@ -14,7 +14,6 @@ from sortie.model import (
     HostTrouble,
     OccupiedError,
     ProcessesLeft,
-    RunId,
     TransportError,
 )
 from sortie.transports import COOKIE, Command
@@ -27,8 +26,10 @@ from tests.kubernetes_api.objects import Refused
 from tests.kubernetes_api.pods import pods_of
 from tests.kubernetes_api.real_cluster import RealApi
 from tests.kubernetes_api.server import Api, Fault
+from tests.run_ids import own_run_id
 
 LIMIT = 60.0
+RUN = own_run_id("run")
 POD = r"pods/sortie-t-1-[0-9a-f]{10}"
 
 
@@ -44,7 +45,7 @@ async def remain(api: Api, *wanted: str) -> None:
             await trio.sleep(0.05)
 
 
-def in_workspace(path: str, *argv: str, run: str = "run-1") -> Command:
+def in_workspace(path: str, *argv: str, run: str = RUN) -> Command:
     env = {"PATH": os.environ["PATH"], COOKIE: run}
     return Command(argv=argv, cwd=path, env=env, grace=1.0)
 
@@ -188,7 +189,7 @@ async def test_a_pod_of_an_earlier_life_is_ended_and_its_volume_stays(
     (before,) = api.objects.items("pods", "agents")
     async with pods_of(api, tmp_path, root) as second:
         with trio.fail_after(LIMIT):
-            ended = await second.sweep([RunId("run-1")], grace=0)
+            ended = await second.sweep([RUN], grace=0)
             left = api.objects.items("pods", "agents")
             work = await second.files.read_file(workspace.path, "work", 10)
     (after,) = api.objects.items("pods", "agents")
@@ -328,7 +329,7 @@ async def test_a_pod_of_an_earlier_life_that_does_not_go_is_named(
     api.kubelet.stuck = True
     async with pods_of(api, tmp_path, root) as second:
         with trio.fail_after(LIMIT):
-            ended = await second.sweep([RunId("run-1")], grace=0)
+            ended = await second.sweep([RUN], grace=0)
             with pytest.raises(ProcessesLeft, match="has not gone in"):
                 await second.pod("T-1", make=True)
             other = await second.pod("T-2", make=True)
@@ -391,6 +392,7 @@ async def test_a_node_that_is_away_is_in_the_way_of_its_own_pods_alone(
             with pytest.raises(OccupiedError, match="has not gone in"):
                 await workspaces.prepare("T-1")
             other = await workspaces.prepare("T-2")
+            monkeypatch.setattr("sortie.transports.kubernetes.objects.END_BOUND", LIMIT)
             api.kubelet.lost.clear()
             again = await workspaces.prepare("T-1")
             before = beats.read_bytes()
@@ -443,6 +445,6 @@ async def test_a_pod_with_the_name_of_one_that_is_gone_gets_no_program_of_its_ru
         (pod,) = api.objects.items("pods", "agents")
         name, uid = pod["metadata"]["name"], pod["metadata"]["uid"]
 
-        await transport.keeper.note_run(name, uid, "run-1")
+        await transport.keeper.note_run(name, uid, RUN)
         with pytest.raises(HostError, match=f"pod {name} was deleted"):
             await transport.keeper.note_run(name, "a pod before it", "run-2")

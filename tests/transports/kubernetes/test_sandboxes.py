@@ -23,7 +23,7 @@ from tests.kubernetes_api.pods import pods_of
 from tests.kubernetes_api.real_cluster import RealApi
 from tests.kubernetes_api.sandbox_controller import NAME_HASH, SandboxController
 from tests.kubernetes_api.server import Api
-from tests.transports.kubernetes.test_pods import in_workspace, kinds, refusal, remain
+from tests.transports.kubernetes.test_pods import RUN, in_workspace, kinds, refusal, remain
 
 LIMIT = 120.0
 CLAIMS = "persistentvolumeclaims"
@@ -75,13 +75,13 @@ async def test_a_workspace_has_a_sandbox_until_it_is_removed(
     assert (sandbox_of(pod) or {})["uid"] == sandbox["metadata"]["uid"]
     labels = dict(pod["metadata"]["labels"])
     assert labels.pop(NAME_HASH)
-    assert labels.pop("sortie.dev/run") == "run-1"
+    assert labels.pop("sortie.dev/run") == RUN
     assert labels == {
         key: value
         for key, value in sandbox["metadata"]["labels"].items()
         if key != "sortie.dev/run"
     }
-    assert sandbox["metadata"]["labels"]["sortie.dev/run"] == "run-1"
+    assert sandbox["metadata"]["labels"]["sortie.dev/run"] == RUN
     assert pod["metadata"]["annotations"]["sortie.dev/workspace"] == "T-1"
     assert pod["metadata"]["name"] == sandbox["metadata"]["name"]
     assert removed
@@ -135,11 +135,11 @@ async def test_a_pod_that_is_deleted_comes_back_and_its_run_is_interrupted(
         work = await transport.files.read_file(path, "work", 10)
         new = only(api, "pods")["metadata"]
 
-        ended = await transport.keeper.end_runs(frozenset({"run-1"}))
+        ended = await transport.keeper.end_runs(frozenset({RUN}))
 
     assert work == b"mine"
     assert (new["name"], new["uid"] != old["uid"]) == (old["name"], True)
-    assert new["labels"]["sortie.dev/run"] == "run-1"
+    assert new["labels"]["sortie.dev/run"] == RUN
     assert (ended, api.objects.items("sandboxes", "agents")) == (1, [])
 
 

@@ -26,6 +26,7 @@ from sortie.transports.local import cgroup_files as files_module
 from sortie.transports.local.cgroup_files import Hierarchy, cgroup_of, members, remove
 from sortie.transports.local.files import in_thread
 from sortie.transports.local.isolation import establish_isolation
+from tests.run_ids import own_run_id
 from tests.transports.endings import requires_cgroups
 from tests.transports.former import (
     PROGRAMS,
@@ -181,7 +182,7 @@ async def test_another_daemons_cgroups_are_left_alone(
     another = f"{os.path.basename(groups.directory)}0"
     wait = f"until grep -q /{another}/ /proc/self/cgroup; do sleep 0.02; done"
     script = f"{wait}; echo $$; exec sleep 1000"
-    async with daemon_with(RunId("one"), "sh", "-c", script, groups=another) as [pid]:
+    async with daemon_with(own_run_id("one"), "sh", "-c", script, groups=another) as [pid]:
         ended = await transport.sweep([], grace=0.1)
         alive = is_alive(pid)
     theirs = RunGroups.open(another)

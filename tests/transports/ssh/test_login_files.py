@@ -15,6 +15,7 @@ from sortie.transports.remote.transport import ShellTransport
 from sortie.transports.ssh.asyncio_thread import AsyncioThread
 from sortie.transports.ssh.connection_pool import ConnectionPool
 from tests.contract.transport.launching import Launch, everything
+from tests.run_ids import own_run_id
 from tests.transports.ssh.sshd import Keys, Sshd, requires_sshd, sshd_running, until
 
 pytestmark = [
@@ -22,7 +23,7 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="the login shell has to be bash"),
 ]
 
-PATIENCE = 30.0
+PATIENCE = 60.0
 """Seconds, of which nothing here may need a part that can be told from the noise."""
 
 
@@ -68,7 +69,7 @@ async def test_a_turn_ends_with_its_last_word(
     """All output is read, and neither the program's end nor a sweep waits for the other's."""
     told: list[str] = []
     transport = ShellTransport(host.host, connections, notice=told.append)
-    launch = Launch(RunId("a-run"), str(tmp_path))
+    launch = Launch(own_run_id("a-run"), str(tmp_path))
     command = launch("sh", "-c", "head -c 300000 /dev/zero; echo bad >&2; exit 3", grace=600.0)
 
     with trio.fail_after(PATIENCE):

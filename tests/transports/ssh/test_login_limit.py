@@ -9,7 +9,7 @@ import pytest
 import trio
 import trio.testing
 
-from sortie.model import HostError, HostTrouble, RunId
+from sortie.model import HostError, HostTrouble
 from sortie.transports.rank import FIRST, ranked
 from sortie.transports.remote import login_limit
 from sortie.transports.remote.launch import Bounds
@@ -18,6 +18,7 @@ from sortie.transports.remote.transport import ShellTransport
 from sortie.transports.ssh.asyncio_thread import AsyncioThread
 from sortie.transports.ssh.connection_pool import ConnectionPool
 from tests.contract.transport.launching import Launch, everything
+from tests.run_ids import own_run_id
 from tests.transports.ssh.sshd import Keys, requires_sshd, sshd_running
 
 SILENT = HostError(HostTrouble.UNREACHABLE, "it did not answer")
@@ -142,15 +143,15 @@ async def hold(logins: LoginLimit, seconds: float) -> None:
 async def test_many_at_once_begin_on_a_host_with_a_slow_login(
     keys: Keys, thread: AsyncioThread, tmp_path: Path
 ) -> None:
-    """A login takes the host's only processor for a tenth of a second: those that begin together
-    need more than the time of one, and none of them is refused."""
+    """A login takes the host's only processor for a while: those that begin together need more than
+    the time of one, and none of them is refused."""
     done: list[bytes] = []
-    launch = Launch(RunId("a-run"), str(tmp_path))
+    launch = Launch(own_run_id("a-run"), str(tmp_path))
     with sshd_running(tmp_path / "host", keys) as sshd:
         lock = tmp_path / "processor"
-        (sshd.home / ".bashrc").write_text(f"exec 9>>{lock}; flock 9; sleep 0.1; exec 9>&-\n")
+        (sshd.home / ".bashrc").write_text(f"exec 9>>{lock}; flock 9; sleep 0.15; exec 9>&-\n")
         connections = ConnectionPool(sshd.host, sshd.settings, thread)
-        transport = ShellTransport(sshd.host, connections, bounds=Bounds(handshake=1.0))
+        transport = ShellTransport(sshd.host, connections, bounds=Bounds(handshake=2.0))
 
         async def use() -> None:
             async with transport.process(launch.sh("echo done")) as process:

@@ -20,6 +20,7 @@ from sortie.transports import Command, Exit, Stdin
 from sortie.transports.remote.namespaces import WAYS, Namespaces, NoNamespaces, read_probe
 from sortie.transports.remote.scripts import quoted
 from sortie.transports.remote.transport import ShellTransport
+from tests.run_ids import own_run_id
 from tests.transports.leftovers import bearers
 from tests.transports.ssh.pipes import Logins
 
@@ -56,7 +57,7 @@ def sh(
     return Command(
         argv=("sh", "-c", script, *arguments),
         cwd=str(place),
-        env={"PATH": os.environ["PATH"], "SORTIE_RUN_ID": f"run-{place.name}"},
+        env={"PATH": os.environ["PATH"], "SORTIE_RUN_ID": own_run_id(f"run-{place.name}")},
         grace=grace,
         stdin=stdin,
     )

@@ -14,6 +14,7 @@ import pytest
 from sortie.model import TransportError
 from sortie.transports import HOST_VARIABLES, Command, Exit
 from sortie.transports.remote.transport import ShellTransport
+from tests.run_ids import own_run_id
 from tests.transports.leftovers import is_alive
 from tests.transports.ssh.pipes import Logins
 
@@ -174,7 +175,7 @@ async def test_inline_delivery_is_a_plain_command_line(home: Path) -> None:
     given = Command(
         argv=(f"TWO=2 nice -n 1 '{sys.executable}'", "-c", SHOW, "it's"),
         cwd=str(home / "a dir"),
-        env={"KIRO_API_KEY": "k'ey", "SORTIE_RUN_ID": "i"},
+        env={"KIRO_API_KEY": "k'ey", "SORTIE_RUN_ID": own_run_id("i")},
         stdin=b"said",
     )
     transport = ShellTransport("h", host.connections, delivery="inline")

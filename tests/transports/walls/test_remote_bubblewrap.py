@@ -11,7 +11,7 @@ import pytest
 import trio
 
 from sortie.config.settings import Isolation
-from sortie.model import ProgramNotFound, RunId, TransportError
+from sortie.model import ProgramNotFound, TransportError
 from sortie.transports import Command, Exit
 from sortie.transports.remote import questions
 from sortie.transports.remote.namespaces import WAYS
@@ -21,6 +21,7 @@ from sortie.transports.walls.enclosure import Enclosure, Surroundings, arguments
 from sortie.transports.walls.remote_bubblewrap import RemoteBubblewrapTransport
 from sortie.transports.walls.wrapper import WrapperTransport
 from tests.contract.transport.launching import program_of
+from tests.run_ids import own_run_id
 from tests.transports.endings import requires_namespaces
 from tests.transports.sandboxes import requires_bubblewrap
 from tests.transports.ssh.pipes import Logins
@@ -45,7 +46,7 @@ def sh(script: str, place: Path, *, grace: float = 5.0, **env: str) -> Command:
     return Command(
         argv=("sh", "-c", script),
         cwd=str(place),
-        env={"SORTIE_RUN_ID": f"run-{place.name}", **env},
+        env={"SORTIE_RUN_ID": own_run_id(f"run-{place.name}"), **env},
         grace=grace,
     )
 
@@ -247,7 +248,7 @@ async def test_the_program_gets_sigterm_and_what_surrounds_it_does_not(
     wall = walled(logins)
 
     async def swept() -> None:
-        await wall.sweep([RunId(f"run-{tmp_path.name}")], grace=30.0)
+        await wall.sweep([own_run_id(f"run-{tmp_path.name}")], grace=30.0)
 
     said, exits = [], []
     for by_sweep in (False, True):
