@@ -100,6 +100,7 @@ class Kubelet:
         await trio.sleep(START)
         pod = self.objects.get("pods", namespace, name)
         if pod["metadata"]["uid"] == uid:
+            self._note_volumes(pod)  # a real server's programs do not begin here
             await self._kill(uid)
             self._drop_volume(pod)
             self.objects.remove("pods", namespace, name)
@@ -145,8 +146,7 @@ class Kubelet:
         if pod.get("status", {}).get("phase") != "Running":
             raise NodeRefusal(500, "InternalError", "Internal error occurred: pod does not exist")
         uid = pod["metadata"]["uid"]
-        if key := pod["metadata"].get("annotations", {}).get(WORKSPACE):
-            self.volumes[uid] = [f"{mount}/{key}" for mount in self.mounts]
+        self._note_volumes(pod)
         with trio.CancelScope() as scope:
             self.scopes.setdefault(uid, set()).add(scope)
             try:
@@ -163,6 +163,11 @@ class Kubelet:
         """Note a process that was started in a pod."""
         with suppress(psutil.NoSuchProcess):
             self.roots.setdefault(uid, []).append(psutil.Process(pid))
+
+    def _note_volumes(self, pod: Json) -> None:
+        if key := pod["metadata"].get("annotations", {}).get(WORKSPACE):
+            volumes = [f"{mount}/{key}" for mount in self.mounts]
+            self.volumes[pod["metadata"]["uid"]] = volumes
 
     async def close(self) -> None:
         """End all pods."""
