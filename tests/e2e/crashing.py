@@ -35,7 +35,9 @@ HOOK = 0.1
 """Seconds that a retry waits, that a process has from SIGTERM to SIGKILL, that a hook takes."""
 
 LONGEST_WAIT = 2.0
-"""Seconds after which what a kill was to follow is no longer waited for."""
+LONGEST_WAIT_FOR_AGENTS = 15.0
+"""Seconds after which what a kill was to follow is no longer waited for: a line of the log, and
+agents, whose start takes long on a busy machine, and without which there is nothing to find."""
 
 LAST_LIFE = 60.0
 """Seconds in which what the killed daemons left must be finished."""
@@ -117,10 +119,11 @@ class Game:
                     await trio.sleep(0.01)
         elif kill.sign != "spawned":
             await daemon.line("daemon.started")
-            with trio.move_on_after(LONGEST_WAIT):
-                if kill.sign != "agent":
+            for_agents = kill.sign == "agent"
+            with trio.move_on_after(LONGEST_WAIT_FOR_AGENTS if for_agents else LONGEST_WAIT):
+                if not for_agents:
                     await daemon.line(kill.sign, nth=kill.nth)
-                while kill.sign == "agent" and len(self.place.agents()) < agents + kill.nth:
+                while for_agents and len(self.place.agents()) < agents + kill.nth:
                     await trio.sleep(0.02)
         await trio.sleep(kill.after)
 

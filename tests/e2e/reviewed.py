@@ -103,7 +103,7 @@ class Reviewed:
         """Return the head of an issue's branch."""
         return git(self.bare, "rev-parse", f"sortie/{name}")
 
-    async def until(self, what: Callable[[], object], within: float = 90) -> None:
+    async def until(self, what: Callable[[], object], within: float = 300) -> None:
         """Wait for something to be so; what is not there yet is not so."""
         with trio.fail_after(within):
             while not _holds(what):
@@ -115,7 +115,7 @@ class Reviewed:
         await self.until(lambda: self.place.state_of(name) == "Human Review")
         return self.request(name)
 
-    async def merged(self, names: list[str], within: float = 180) -> None:
+    async def merged(self, names: list[str], within: float = 300) -> None:
         """Be CI until all of these are merged and gone."""
 
         def all_done() -> bool:

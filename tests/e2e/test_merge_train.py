@@ -75,6 +75,7 @@ async def test_a_train_merges_one_after_another(
 
 
 @pytest.mark.parametrize("kills", [4, pytest.param(24, marks=pytest.mark.full)])
+@pytest.mark.timeout(1800)
 async def test_a_train_of_a_daemon_that_is_killed(
     reviewed: Reviewed, start: Start, kills: int
 ) -> None:

@@ -84,7 +84,7 @@ def server() -> Iterator[str]:
 
 @pytest.mark.parametrize(
     ("examples", "seed"),
-    [("5", "1"), pytest.param("200", None, marks=pytest.mark.full)],
+    [("5", "1"), pytest.param("200", None, marks=[pytest.mark.full, pytest.mark.timeout(2000)])],
     ids=["few", "many"],
 )
 def test_the_daemon_keeps_to_it_whatever_is_sent(
@@ -106,7 +106,7 @@ def test_the_daemon_keeps_to_it_whatever_is_sent(
         env={**os.environ, "PYTHONWARNINGS": "ignore"},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=1900 if seed is None else 300,
         check=False,
     )
 
