@@ -101,20 +101,6 @@ class _Ticking(toy_agent.ToySession):
                 self._tell([])
 
 
-class _Chatty(toy_agent.ToySession):
-    """Tells of a turn that is over."""
-
-    async def run_turn(self, prompt: str, on_events: Any) -> TurnResult:
-        result = await super().run_turn(prompt, on_events)
-        trio.lowlevel.spawn_system_task(self._later, on_events)
-        await trio.sleep(0.1)
-        return result
-
-    async def _later(self, on_events: Any) -> None:
-        await trio.sleep(0.15)
-        on_events([])
-
-
 class _Trusting(toy_agent.ToySession):
     """Expects every line to be a message, with all its fields."""
 
