@@ -120,7 +120,7 @@ async def test_workflows_share_a_link_and_no_root(host: Sshd, tmp_path: Path) ->
             links = host.links()
             with pytest.raises(HostError) as refused:
                 await second.make_directory(roots[0], "y")
-        with trio.fail_after(20):
+        with trio.fail_after(60):
             while True:
                 try:
                     await second.make_directory(roots[0], "y")
@@ -151,7 +151,7 @@ async def test_a_host_that_one_workflow_drops_stays_for_the_other(
             for each in (one, other):
                 nursery.start_soon(each.close_unwanted, lambda _host: False)
             one.use(without)
-            with trio.fail_after(20):
+            with trio.fail_after(60):
                 while True:
                     try:
                         await second.make_directory(root, "y")

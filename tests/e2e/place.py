@@ -22,7 +22,7 @@ from tests.transports.leftovers import seen_from_here
 SORTIE = str(Path(sys.executable).parent / "sortie")
 """The console script of the environment that the tests run in."""
 
-PATIENCE = 40.0
+PATIENCE = 120.0
 """Seconds after which something awaited has gone wrong, on a machine that has much to do."""
 
 PROMPT = "{{ issue.identifier }}: {{ issue.title }}\n\n{{ issue.description }}\n"

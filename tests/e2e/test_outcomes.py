@@ -9,7 +9,7 @@ import pytest
 from tests.e2e.conftest import Start
 from tests.e2e.place import Json, Place
 
-STALL, TURN = 3_000, 6_000
+STALL, TURN = 10_000, 14_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +130,7 @@ async def test_each_outcome_has_its_status_error_kind_and_consequence(
             plans[case.name] = await daemon.line("retry.scheduled", issue=case.name)
             if case.name not in waiting:
                 now = by_name((await daemon.state())["waiting"])
-                waiting |= {name: now[name] for name in now.keys() & {c.name for c in RETRIED}}
+                waiting = {n: now[n] for n in now.keys() & {c.name for c in RETRIED}} | waiting
         state = await daemon.state()
     first = {row["issue"]: row for row in await place.history() if row["attempt"] == 0}
 

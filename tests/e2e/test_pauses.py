@@ -14,7 +14,7 @@ from tests.e2e.conftest import Start
 from tests.e2e.place import PATIENCE, Place
 from tests.ports import free_port
 
-PAUSE = 4.0
+PAUSE = 14.0
 
 BROKEN = """
 import sys
@@ -40,7 +40,7 @@ sys.exit(main())
 async def test_a_stopped_daemon_finds_no_fault_with_its_agents(place: Place, start: Start) -> None:
     """What an agent did while the daemon was stopped is read before a limit is judged."""
     place.add_issue("quick", "delay=0.5")
-    place.write_workflow(agent={"stall_timeout_ms": 2000, "turn_timeout_ms": 3000})
+    place.write_workflow(agent={"stall_timeout_ms": 10_000, "turn_timeout_ms": 12_000})
     async with start() as daemon:
         with trio.fail_after(PATIENCE):
             while not place.agents():
@@ -64,7 +64,7 @@ async def test_an_agent_that_stays_silent_after_a_pause_is_still_found_out(
 ) -> None:
     """A pause only puts the limit off."""
     place.add_issue("silent", "hang=1")
-    place.write_workflow(agent={"stall_timeout_ms": 2000})
+    place.write_workflow(agent={"stall_timeout_ms": 10_000})
     async with start() as daemon:
         with trio.fail_after(PATIENCE):
             while not place.agents():

@@ -136,7 +136,7 @@ async def test_an_issue_whose_workspace_was_only_made_goes_elsewhere(
     login.chmod(0o755)
     fleet.add("good")
     fleet.add("slow", ForceCommand=str(login))
-    agent = {"command": "sortie-kiro-sim", "max_turns": 1, "read_timeout_ms": 2000}
+    agent = {"command": "sortie-kiro-sim", "max_turns": 1, "read_timeout_ms": 8000}
     fleet.write_workflow(hosts=["slow"], agent=agent)
     place.add_issue("A")
 
@@ -147,7 +147,7 @@ async def test_an_issue_whose_workspace_was_only_made_goes_elsewhere(
         await daemon.line("issue.moved", issue="A", lifecycle="handoff")
     rows = await place.history()
 
-    assert "did not answer in 2 s" in rested["error"]
+    assert "did not answer in 8 s" in rested["error"]
     ends = [(row["host"], row["status"], row["attempt"]) for row in rows]
     assert sorted(ends) == [("good", "succeeded", 0), ("slow", "failed", 0)]
 

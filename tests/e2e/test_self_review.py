@@ -230,7 +230,7 @@ async def test_garbage_is_asked_for_again_and_is_no_verdict(
 
 async def test_a_reviewer_that_hangs_is_ended(reviewed: Reviewed, start: Start) -> None:
     """With all that it has started; the work goes on its way."""
-    reviewed.write(self_review={"timeout_ms": 3000})
+    reviewed.write(self_review={"timeout_ms": 8000})
     reviewed.judge(f"sleep 600 & touch {reviewed.place.root}/hangs; sleep 600")
 
     async with start() as daemon:
@@ -239,7 +239,7 @@ async def test_a_reviewer_that_hangs_is_ended(reviewed: Reviewed, start: Start) 
         told = await daemon.line("review.finished")
         assert [p for p in reviewed.place.programs() if "sleep" in p] == []
 
-    assert "longer than self_review.timeout_ms (3 s)" in told["reason"]
+    assert "longer than self_review.timeout_ms (8 s)" in told["reason"]
     assert reviewed.tree() == {"README", "src/a.py", "out.txt"}
 
 

@@ -7,7 +7,7 @@ import pytest
 from tests.e2e.conftest import Start
 from tests.e2e.place import Place
 
-STALL, TURN = 3.5, 6.0
+STALL, TURN = 10.0, 14.0
 
 LABELS = {
     "sortie_turns_total": {"agent", "outcome", "error_kind"},

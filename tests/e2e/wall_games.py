@@ -23,7 +23,7 @@ import trio
 
 from tests.e2e.crash_verdicts import Life, Played, processes, run_ids, troubles
 from tests.e2e.daemon import Daemon, run_command
-from tests.e2e.place import PATIENCE, Place
+from tests.e2e.place import Place
 from tests.e2e.pod_walls import pods
 from tests.e2e.remote_walls import MINUTES, host
 from tests.e2e.traces import cgroups, mounts, processes_about, temporary_files
@@ -57,7 +57,7 @@ WORK = ("silence=0.5", "delay=0.5 child=double_fork", "silence=0.5 ignore_sigter
 
 HOUR = 3600.0
 
-LIMIT = 4 * PATIENCE
+LIMIT = 160.0
 """Seconds in which an issue is done whatever was struck: a lease, a back-off, and a load of 20."""
 
 

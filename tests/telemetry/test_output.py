@@ -50,7 +50,7 @@ def test_a_reader_that_stopped_reading_holds_nobody_up() -> None:
         for _ in range(1000):
             output.write("x" * 1000)
 
-        assert time.monotonic() - began < WRITE_TIMEOUT + 2
+        assert time.monotonic() - began < WRITE_TIMEOUT + 20
         assert output.lost > 900
 
 

@@ -34,7 +34,7 @@ class Changes:
         """Do something and wait until it was noticed and all is quiet again."""
         self._told = trio.Event()
         action()
-        with trio.fail_after(20):
+        with trio.fail_after(60):
             await self._told.wait()
         await self.quiet()
 

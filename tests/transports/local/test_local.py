@@ -154,7 +154,7 @@ async def test_the_adopted_are_reaped_while_a_run_goes_on(
 
     async with transport.process(command(run_id, tmp_path, "sh", "-c", script)) as process:
         await anext(process.output())
-        with trio.fail_after(20):
+        with trio.fail_after(60):
             while [c for c in foreign_children() if c[0] != process.identity.pid]:
                 await trio.sleep(0.05)
 

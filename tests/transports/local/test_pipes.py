@@ -11,7 +11,7 @@ import trio.testing
 
 from sortie.transports.local.pipes import CHUNK, Output
 
-LIMIT = 30
+LIMIT = 60
 
 
 class Written:

@@ -31,7 +31,7 @@ SSHD = shutil.which("sshd", path=os.pathsep.join([os.environ["PATH"], "/usr/sbin
 USER = pwd.getpwuid(os.getuid()).pw_name
 _MARK = "SORTIE_TEST_SSHD"
 _RUNTIME = Path("/run/sshd")
-_PATIENCE = 10.0
+_PATIENCE = 60.0
 
 
 def _missing() -> str | None:
@@ -359,7 +359,7 @@ def _await_end(process: psutil.Process) -> None:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    """Wait for something outside this process; it has to come within some seconds."""
+    """Wait for something outside this process; it has to come within a minute."""
     with trio.fail_after(_PATIENCE):
         while not condition():
             await trio.sleep(0.01)

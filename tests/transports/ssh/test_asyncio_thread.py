@@ -18,7 +18,7 @@ from sortie.transports.ssh.asyncio_thread import (
     open_asyncio_thread,
 )
 
-PATIENCE = 10.0
+PATIENCE = 60.0
 
 
 def _threads() -> list[threading.Thread]:

@@ -20,7 +20,7 @@ from tests.transports.ssh.raw import output, running
 from tests.transports.ssh.sshd import Sshd, requires_sshd, until
 
 pytestmark = requires_sshd
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 
 @pytest.fixture

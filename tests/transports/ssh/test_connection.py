@@ -32,7 +32,7 @@ from tests.transports.ssh.sshd import (
 )
 
 pytestmark = requires_sshd
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 
 async def said(

@@ -182,7 +182,7 @@ async def test_a_host_that_stops_to_answer_is_given_up(
     connections: ConnectionPool, sshd: Sshd, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A link that is open and silent is found dead, with all commands on it."""
-    monkeypatch.setattr("sortie.transports.ssh.connection._KEEPALIVE", 0.1)
+    monkeypatch.setattr("sortie.transports.ssh.connection._KEEPALIVE", 1.5)
 
     async with running(connections, "exec cat") as channel:
         sshd.freeze()

@@ -52,7 +52,7 @@ async def pool(sshd: Sshd, thread: AsyncioThread) -> AsyncIterator[Counted]:
 
 @pytest.fixture
 def shell(pool: Counted) -> Shell:
-    return Shell(pool, new_nonce, handshake=5.0)
+    return Shell(pool, new_nonce, handshake=30.0)
 
 
 def pids(sshd: Sshd) -> list[int]:
@@ -122,7 +122,7 @@ async def test_a_shell_that_has_waited_long_is_tried_first(
 ) -> None:
     """One that does not answer any more is no trouble of the host."""
     monkeypatch.setattr(shell_module, "_TRUSTED_FOR", 0.0)
-    shell = Shell(pool, new_nonce, handshake=1.0)
+    shell = Shell(pool, new_nonce, handshake=4.0)
     await shell.ask(HELLO)
     await shell.ask(HELLO)
     opened = pool.opened
@@ -143,7 +143,7 @@ async def test_shells_give_way_where_the_host_has_no_room(
 ) -> None:
     """A session that is needed is worth more than a login that is saved."""
     monkeypatch.setattr(pool_module, "_MOST_CONNECTIONS", 1)
-    monkeypatch.setattr(pool_module, "ROOM_BOUND", 5.0)
+    monkeypatch.setattr(pool_module, "ROOM_BOUND", 60.0)
     sshd.stop()
     sshd.options["MaxSessions"] = 1
     sshd.start()

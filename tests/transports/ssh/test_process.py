@@ -131,13 +131,13 @@ async def test_a_watchdog_ends_what_lost_its_lease(
     logins: Logins, command: Make, tmp_path: Path
 ) -> None:
     """Without a sign of life a tree is ended on the host alone, escaped children included."""
-    bounds = Bounds(beat=1000, lease=1.0)
+    bounds = Bounds(beat=1000, lease=4.0)
     transport = ShellTransport("h", logins.connections, bounds=bounds)
 
     async with transport.process(command(*ESCAPE, "fork", "ignore", grace=0.2)) as process:
         pids = [int(pid) for pid in (await first_line(process.output())).split()]
         alive = [is_alive(pid) for pid in pids]
-        with pytest.raises(HostError, match="heard nothing of the daemon for 1 s") as caught:
+        with pytest.raises(HostError, match="heard nothing of the daemon for 4 s") as caught:
             await process.wait()
 
     assert alive == [True]

@@ -48,7 +48,7 @@ def locks(sshd: Sshd, connections: ConnectionPool, holder: str, **bounds: float)
 
 async def hold_once_free(locks: RootLocks, root: str) -> None:
     """Hold a root as soon as the session that held it has ended on the host."""
-    with trio.fail_after(20):
+    with trio.fail_after(60):
         while True:
             try:
                 return await locks.hold(root)

@@ -166,7 +166,7 @@ async def test_without_a_sign_of_life_program_and_pipe_end(
     sshd: Sshd, connections: ConnectionPool, run_id: RunId, writes: bool
 ) -> None:
     """A lease that runs out ends what waits to read, and what waits to be read."""
-    bounds = Bounds(beat=1000, lease=1.0)
+    bounds = Bounds(beat=1000, lease=4.0)
     transport = ShellTransport(sshd.host, connections, bounds=bounds)
 
     async with transport.process(command(run_id, "sleep", "1000")) as process:
@@ -206,7 +206,7 @@ async def test_a_program_nobody_comes_to_write_to_never_begins(
     )
     (tmp_path / "login").chmod(0o755)
     logins = Logins(tmp_path, (str(tmp_path / "login"),), TMPDIR=str(temporary))
-    transport = ShellTransport("h", logins.connections, bounds=Bounds(handshake=0.5))
+    transport = ShellTransport("h", logins.connections, bounds=Bounds(handshake=3.0))
 
     with pytest.raises(HostError, match="did not answer") as caught:
         async with transport.process(command(run_id, "touch", str(tmp_path / "ran"))):

@@ -163,7 +163,7 @@ async def test_a_silent_link_ends_the_lease(
     sshd: Sshd, connections: ConnectionPool, run_id: RunId
 ) -> None:
     """A host that hears nothing of us ends the tree though the link still stands."""
-    bounds = Bounds(beat=0.1, lease=1.0)
+    bounds = Bounds(beat=0.1, lease=4.0)
     host = ShellTransport(sshd.host, connections, bounds=bounds)
 
     async with host.process(escape(run_id, "fork", "ignore")) as process:
@@ -184,7 +184,7 @@ async def test_a_deaf_host_does_not_hold_up_who_leaves(
     for name in ("KILL_BOUND", "FINISH_BOUND", "_ROUND_TRIP"):
         monkeypatch.setattr(f"sortie.transports.remote.process.{name}", 0.3)
     monkeypatch.setattr("sortie.transports.remote.forced_end.FINISH_BOUND", 0.3)
-    host = ShellTransport(sshd.host, connections, bounds=Bounds(beat=0.1, lease=1.0))
+    host = ShellTransport(sshd.host, connections, bounds=Bounds(beat=0.1, lease=4.0))
 
     with pytest.raises(Exception, match="could not") as caught:
         async with host.process(escape(run_id, "ignore")) as process:
@@ -203,9 +203,9 @@ async def test_a_run_is_kept_alive_beyond_its_lease(
     sshd: Sshd, connections: ConnectionPool, run_id: RunId, stdin: bytes | None
 ) -> None:
     """Signs of life follow the start, whatever was sent before it."""
-    host = ShellTransport(sshd.host, connections, bounds=Bounds(beat=0.2, lease=2.0))
+    host = ShellTransport(sshd.host, connections, bounds=Bounds(beat=0.2, lease=4.0))
     env = {"PATH": os.environ["PATH"], "SORTIE_RUN_ID": run_id}
-    command = Command(argv=("sh", "-c", "sleep 3.5; echo done"), cwd="/", env=env, stdin=stdin)
+    command = Command(argv=("sh", "-c", "sleep 5; echo done"), cwd="/", env=env, stdin=stdin)
 
     async with host.process(command) as process:
         said = b"".join([chunk async for _, chunk in process.output()])

@@ -18,7 +18,7 @@ from tests.web.dashboard.served import Served, World
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
 CHROMIUM = shutil.which("chromium")
-PATIENCE = 20_000
+PATIENCE = 60_000
 """Milliseconds after which something awaited has gone wrong."""
 
 DESK, PHONE = {"width": 1440, "height": 900}, {"width": 390, "height": 844}
