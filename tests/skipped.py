@@ -9,6 +9,7 @@ from collections.abc import Iterable
 FULL = "slow: run with --full"
 
 _NEEDED = {
+    r"^root (may|can)\b|\bto root's programs\b": "an ordinary user",
     r"\bsshd\b": "apt: openssh-server",
     r"\bssh-keygen\b|\bthere is no ssh\b": "apt: openssh-client",
     r"\bchromium\b": "apt: chromium",
@@ -17,7 +18,10 @@ _NEEDED = {
     r"\bsystemd-analyze\b": "apt: systemd",
     r"\bprogram ip\b": "apt: iproute2",
     r"\bpodman\b": "apt: podman runc",
+    r"\bno docker-registry\b": "apt: docker-registry",
     r"\bno docker": "apt: docker.io",
+    r"\bno C compiler\b": "apt: gcc libc6-dev",
+    r"^needs (?P<tool>jq|sqlite3)$": "apt: {tool}",
     r"\b(?P<tool>bubblewrap|curl|git) is not\b": "apt: {tool}",
     r"\bflock\b|\bprlimit\b|\bsetpriv\b": "apt: util-linux",
     r"^no (?P<shell>ash|busybox|csh|dash|fish|ksh|mksh|tcsh|yash|zsh)$": "apt: {shell}",
@@ -33,7 +37,6 @@ _NEEDED = {
     r"\bKIRO_API_KEY\b": "KIRO_API_KEY",
     r"\bonly root\b|\bneeds root\b|\bcan be mounted\b|\bmade immutable\b|\bchattr\b"
     r"|\bnamespace\b|\bcgroup\b|\bcontrol group\b": "root",
-    r"^root (may|can)\b|\bto root's programs\b": "an ordinary user",
 }
 """What is needed, by an expression that the reason of a skipped test matches."""
 

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.skipped import FULL, lines_about
 
 ROOT = Path(__file__).parents[1]
@@ -30,6 +32,22 @@ def test_three_lines_say_all_of_it() -> None:
         " pip install '.[dev]' (1); an ordinary user (1); root (1)",
         "skipped 2: they do not apply to this system or adapter; -rs tells all",
     ]
+
+
+@pytest.mark.parametrize(
+    ("reason", "needed"),
+    [
+        ("sshd passes no signals on to root's programs", "would need an ordinary user (1)"),
+        ("there is no docker-registry, which images are pulled from", "install docker-registry"),
+        ("there is no C compiler, for a clock that is off", "install gcc libc6-dev"),
+        ("needs jq", "install jq (1)"),
+    ],
+)
+def test_a_reason_with_several_words_is_told_by_the_one_that_counts(
+    reason: str, needed: str
+) -> None:
+    """A program that is there is nothing to install."""
+    assert needed in lines_about([reason])[0]
 
 
 def test_every_package_that_the_tests_look_for_is_known() -> None:
