@@ -14,6 +14,7 @@ from sortie.model import (
     HostTrouble,
     OccupiedError,
     ProcessesLeft,
+    RunId,
     TransportError,
 )
 from sortie.transports import COOKIE, Command
