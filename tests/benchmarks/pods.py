@@ -1,6 +1,7 @@
 """What it costs that runs live in pods of a cluster, whose nodes are this machine.
 
-The cluster is that of the tests, in a process of its own, which is not counted.
+The cluster is that of the tests, in a process of its own, which is not counted. With
+``SORTIE_BENCHMARK_CLUSTER=real`` it has a real API server.
 """
 
 from __future__ import annotations
@@ -141,7 +142,8 @@ def _configure(place: BenchmarkPlace, count: int) -> None:
 @contextmanager
 def cluster_in(directory: Path) -> Iterator[None]:
     """Have a cluster in a process of its own; ``directory/kubeconfig`` is for it."""
-    argv = [sys.executable, "-m", "tests.kubernetes_api", str(directory)]
+    which = os.environ.get("SORTIE_BENCHMARK_CLUSTER", "")
+    argv = [sys.executable, "-m", "tests.kubernetes_api", str(directory), which]
     cluster = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
     try:
         assert cluster.stdout is not None
