@@ -277,7 +277,12 @@ CALLS: tuple[tuple[str, dict[str, str]], ...] = (
     ("blocks", "line"),
     [
         pytest.param(tool_blocks(), "call {0} {1}", id="MCP"),
-        pytest.param(kiro_blocks(trust_tools=["shell"]), "sim: call='{0} {1}'", id="kiro"),
+        pytest.param(
+            kiro_blocks(trust_tools=["shell"]),
+            "sim: call='{0} {1}'",
+            id="kiro",
+            marks=pytest.mark.full,
+        ),
     ],
 )
 async def test_agents_in_pods_have_tools(

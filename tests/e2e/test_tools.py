@@ -129,6 +129,7 @@ async def test_kiro_calls_tools_by_commands_of_its_shell(place: Place, start: St
     assert not (place.workspaces / "A" / ".sortie" / "tools").exists()
 
 
+@pytest.mark.full
 async def test_kiro_without_a_shell_has_no_tools(place: Place, start: Start) -> None:
     """That is said beforehand, with its place, and its prompt does not tell of any."""
     place.write_workflow(
