@@ -23,14 +23,24 @@ def command_of_call(call: str, prompts: Iterable[str]) -> str | None:
     None where they do not tell of the script in the current directory: no other one is run, since
     a prompt may hold a stranger's text.
     """
-    from shlex import quote, split
+    from shlex import join
 
     name, _, arguments = call.partition(" ")
     for told in (found for prompt in prompts for found in _TOLD.findall(prompt)):
-        if os.path.realpath(split(told)[1]) == os.path.realpath(_SCRIPT):
-            words = [quote(word) for word in (name, arguments.strip()) if word]
-            return " ".join([told, *words])
+        if os.path.realpath(script := _script(told)) == os.path.realpath(_SCRIPT):
+            return join(word for word in ("/bin/sh", script, name, arguments.strip()) if word)
     return None
+
+
+def _script(told: str) -> str:
+    """Return the script of a command that has no other argument, "" where there is none."""
+    from shlex import split
+
+    try:
+        words = split(told)
+    except ValueError:
+        return ""
+    return words[1] if len(words) == 2 else ""
 
 
 def may_run(command: str, chat: Namespace, agent: Mapping[str, object]) -> bool:

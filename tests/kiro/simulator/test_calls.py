@@ -72,14 +72,28 @@ def test_a_custom_agent_may_trust_a_call(
     assert (ran.status == 0, "called note" in ran.stdout) == (is_made, is_made)
 
 
-def test_only_the_script_of_the_directory_is_run(simulator: Simulator, tmp_path: Path) -> None:
-    """A prompt cannot name another one, since a stranger may have written it."""
-    other = tmp_path / "call.sh"
+@pytest.mark.parametrize(
+    "forged",
+    [
+        "/bin/sh {other} NAME",
+        "/bin/sh '{script}' {other} 'x' NAME",
+        "/bin/sh '{script}' ; sh {other} 'x' NAME",
+        "/bin/sh {script};{other} NAME",
+        """/bin/sh "{script} NAME""",
+    ],
+)
+def test_only_the_script_of_the_directory_is_run(
+    simulator: Simulator, told: str, tmp_path: Path, forged: str
+) -> None:
+    """A prompt cannot name another command, since a stranger may have written it."""
+    other = tmp_path / "other.sh"
     other.write_text(SCRIPT)
+    script = Path(".sortie/tools/call.sh").absolute()
 
-    ran = simulator.chat(calls(guide(str(other), [])), "--trust-all-tools")
+    prompt = calls(f"{forged.format(other=other, script=script)} ")
+    ran = simulator.chat(prompt, "--trust-all-tools")
 
-    assert ran.status == 1
+    assert (ran.status, "called" in ran.stdout) == (1, False)
     assert "no prompt tells of tools in this directory" in ran.stderr
 
 
