@@ -67,8 +67,12 @@ class RootLocks:
         Raises HostError: OCCUPIED where another daemon has it; LeaseLost where the lease of the
         workflow is over, or a newer leader has the root.
         """
-        around = (one for one in self._real if root.startswith(f"{one.rstrip('/')}/"))
-        await self._hold(min(around, key=len, default=root))
+        around = (
+            known
+            for known, real in self._real.items()
+            if root.startswith((f"{known.rstrip('/')}/", f"{real.rstrip('/')}/"))
+        )
+        await self._hold(next(around, root))
 
     async def _hold(self, root: str) -> None:
         lease = current_lease()

@@ -116,11 +116,14 @@ async def test_a_root_inside_another_daemons_is_refused(
 
 
 async def test_a_directory_below_a_root_is_held_with_it(
-    sshd: Sshd, one: ConnectionPool, root: str
+    sshd: Sshd, one: ConnectionPool, root: str, tmp_path: Path
 ) -> None:
-    """It has no lock of its own, also where the root's was lost, which is taken again."""
-    made = locks(sshd, one, "pid 1 on alpha")
-    await made.hold(root)
+    """It has no lock of its own, also where the root's was lost, which is taken again, and by the
+    real path of the root."""
+    made, link = locks(sshd, one, "pid 1 on alpha"), tmp_path / "link"
+    (tmp_path / "work").mkdir()
+    link.symlink_to(tmp_path / "work")
+    await made.hold(f"{link}/root")
     await made.hold(f"{root}/@verify")
     made.release()
     with trio.fail_after(20):
