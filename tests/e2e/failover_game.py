@@ -30,9 +30,8 @@ BLOWS = ("killed", "stopped", "cut", "paused", "full")
 """What a leader suffers: SIGKILL, SIGSTOP, its cable is pulled, SIGSTOP of its watchdog as well,
 so that it wakes when another one leads, and a full disk of its workspaces."""
 
-SLOTS = 3
-DISK = 64
-"""Megabytes of each daemon's disk of workspaces."""
+SLOTS, DISK = 3, 64
+"""Runs at a time, and megabytes of each daemon's disk of workspaces."""
 
 LIMIT = 300.0
 """Seconds in which all is done, and for which a leader is waited for, at a load of 20."""
@@ -224,7 +223,9 @@ class FailoverGame:
                 await trio.sleep(0.1)
         if sleeps and (after := await self._seen()) != before:
             self.wrong.append(f"a leader that woke changed something: {before} is now {after}")
-        if former.has_ended:
+        if blow == "paused":  # its clocks are those of no watchdog that it would start now
+            former.daemon.signal(signal.SIGTERM)
+        if former.has_ended or blow == "paused":
             await former.daemon.exit_code(within=LIMIT)
             self.living.remove(former)
         elif blow in ("killed", "stopped"):
