@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TextIO
 
 import psutil
+import trio
 
 from tests.e2e.daemon import Daemon
 from tests.e2e.machines import Machine
@@ -89,6 +90,11 @@ class Contender:
         self._signal(signal.SIGCONT)
         self.machine.mend()
         self._filler.unlink(missing_ok=True)
+
+    async def mend_in(self, seconds: float) -> None:
+        """Plug its cable in again after so many seconds."""
+        await trio.sleep(seconds)
+        self.machine.mend()
 
     def wake_watchdog(self) -> None:
         """Let its watchdog go on as well."""

@@ -73,6 +73,7 @@ class FailoverGame:
     strikes: list[Strike] = field(default_factory=list)
     tell: Callable[[Strike], object] = lambda _strike: None
     wrong: list[str] = field(default_factory=list)
+    struck: int = 0
 
     async def play(self, failovers: int) -> Played:
         """Strike so many leaders, and let the last one finish."""
@@ -185,6 +186,8 @@ class FailoverGame:
                 if rows and int(str(rows[0][1])) > after:
                     pid = int(str(rows[0][0]).rpartition(":")[2])
                     return next(one for one in self.joined if one.pid == pid), int(str(rows[0][1]))
+                ended = [one.pid for one in self.living if one.has_ended and one.pid != self.struck]
+                assert not ended, f"nothing befell these processes, which have ended: {ended}"
                 await trio.sleep(0.25)
 
     async def _strike(self, blow: str, *, sleeps: bool = False) -> None:
@@ -195,13 +198,14 @@ class FailoverGame:
             while len(witnessed(self.place, "start")) == began and self._has_work():
                 await trio.sleep(0.1)
         former, token = await self._led()
+        self.struck = former.pid
         lines = len(former.daemon.log)
         moment = await self._moment(former, blow)
         at = time.monotonic()
         mended = self.chance.choice(_MENDED_AFTER)
         async with trio.open_nursery() as nursery:
             if blow == "cut":
-                nursery.start_soon(self._mend, former, mended)
+                nursery.start_soon(former.mend_in, mended)
             _, following = await self._led(after=token)
             took = time.monotonic() - at
         struck = Strike(blow=blow, moment=moment, token=token, next=following, seconds=took)
@@ -245,10 +249,6 @@ class FailoverGame:
 
     def _has_work(self) -> bool:
         return any(self.world.state_of(one) != HANDOFF for one in self.world.numbers)
-
-    async def _mend(self, former: Contender, seconds: float) -> None:
-        await trio.sleep(seconds)
-        former.machine.mend()
 
     async def _moment(self, former: Contender, blow: str) -> str:
         """Strike at some moment, or at a request that changes something; return which."""
