@@ -8,16 +8,16 @@ Rule 3: while the disk fails, what runs goes on and can be stopped, and nothing 
 from __future__ import annotations
 
 import math
-import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 
 import trio
 
 from sortie.config.settings import Settings
-from sortie.model import Issue, IssueId, KnownWorkspace, SortieError, StoreError
+from sortie.model import Issue, IssueId, KnownWorkspace, StoreError
 from sortie.notifications.maker import KnownIssues
 from sortie.orchestrator.context import OrchestratorContext
+from sortie.orchestrator.crash_log import logged_at_once
 from sortie.orchestrator.journal import Journal
 from sortie.orchestrator.performer import Nurseries, Performer
 from sortie.orchestrator.recovery import crashed_over
@@ -37,7 +37,6 @@ from sortie.scheduler.memory import TakenOver
 from sortie.scheduler.records import RecordComment
 from sortie.scheduler.usage_limits import UsageLimit
 from sortie.store import RecordRefused
-from sortie.telemetry import Publish, facts
 
 Queued = tuple[Event, trio.Event | None]
 """An event, and what is set once all that follows from it is on disk and performed, if wanted."""
@@ -186,7 +185,7 @@ class Orchestrator:
                 for taken in self._taken_over:
                     start = self._scheduler.going_on(taken, trio.current_time())
                     self._performer.perform(start, nurseries)
-                with _logged_at_once(self._crashing, self._context.publish):
+                with logged_at_once(self._crashing, self._context.publish):
                     await self._rounds(nurseries)
             background.cancel_scope.deadline = trio.current_time() + EFFECTS_GRACE
         # Record the results of handoffs, or the next daemon would make them again.
@@ -283,24 +282,3 @@ class Orchestrator:
         if issue is not None:
             with suppress(StoreError), trio.CancelScope(shield=True):
                 await self._context.store.commit(crashed_over(issue), self._context.wall())
-
-
-@contextmanager
-def _logged_at_once(crashing: Callable[[], object], publish: Publish) -> Iterator[None]:
-    """Call ``crashing`` and log the traceback as soon as the block fails or is cancelled.
-
-    The error itself reaches the caller only after all runs were ended, which may take long.
-    """
-    whole = False
-    try:
-        yield
-        whole = True
-    except SortieError:
-        raise
-    except Exception:  # the edge: it is passed on
-        crashing()
-        publish(facts.DaemonCrashed(traceback=traceback.format_exc()))
-        raise
-    finally:
-        if not whole:
-            crashing()

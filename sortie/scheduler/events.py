@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 
 from msgspec import Struct, field
 
 from sortie.model import (
     NOTHING,
-    Activity,
-    Delivery,
     Issue,
     IssueId,
     KeptWorkspace,
     KnownWorkspace,
-    ProcessIdentity,
-    RunId,
-    RunReport,
     Spending,
     TrackerErrorKind,
 )
@@ -33,6 +27,18 @@ from sortie.scheduler.pull_request_events import ErrandDone as ErrandDone
 from sortie.scheduler.pull_request_events import MergeOutcome as MergeOutcome
 from sortie.scheduler.pull_request_events import MergeTried as MergeTried
 from sortie.scheduler.pull_request_events import PullRequestsSeen as PullRequestsSeen
+from sortie.scheduler.run_events import AgentActed as AgentActed
+from sortie.scheduler.run_events import AgentCommented as AgentCommented
+from sortie.scheduler.run_events import AgentSessionKnown as AgentSessionKnown
+from sortie.scheduler.run_events import ContainerMade as ContainerMade
+from sortie.scheduler.run_events import DeliveryStepTaken as DeliveryStepTaken
+from sortie.scheduler.run_events import IssueMoved as IssueMoved
+from sortie.scheduler.run_events import ProcessLaunched as ProcessLaunched
+from sortie.scheduler.run_events import SpendingReported as SpendingReported
+from sortie.scheduler.run_events import TurnStarted as TurnStarted
+from sortie.scheduler.run_events import UsageLimitMet as UsageLimitMet
+from sortie.scheduler.run_events import WorkerExited as WorkerExited
+from sortie.scheduler.run_events import WorkspaceMade as WorkspaceMade
 from sortie.scheduler.turn_records import RunLetGo as RunLetGo
 from sortie.scheduler.turn_records import TurnUnderWayKnown as TurnUnderWayKnown
 from sortie.scheduler.webhook_events import DeliveriesSeen as DeliveriesSeen
@@ -86,82 +92,6 @@ class IssuesRefreshed(Struct, frozen=True):
     answers: Mapping[IssueId, QuestionAnswer] = field(default_factory=dict)
 
 
-class IssueMoved(Struct, frozen=True):
-    """A run's worker moved its issue, or read it anew; ``by_us`` tells which."""
-
-    run_id: RunId
-    issue: Issue
-    by_us: bool = False
-
-
-class WorkspaceMade(Struct, frozen=True):
-    """A run's worker has its directory; ``new`` tells that nothing has run in it yet."""
-
-    run_id: RunId
-    workspace: KnownWorkspace
-    new: bool = False
-
-
-class TurnStarted(Struct, frozen=True):
-    """A run's worker is about to launch its agent for turn ``turn``, counted from 1."""
-
-    run_id: RunId
-    turn: int
-
-
-class ProcessLaunched(Struct, frozen=True):
-    """A run's agent has a root process."""
-
-    run_id: RunId
-    process: ProcessIdentity
-
-
-class AgentSessionKnown(Struct, frozen=True):
-    """The id of the session of a run's agent, of this kind, is known."""
-
-    run_id: RunId
-    agent: str
-    session_id: str
-
-
-class ContainerMade(Struct, frozen=True):
-    """A run has a container, of this image; ``digest`` is the image's, with its algorithm."""
-
-    run_id: RunId
-    image: str
-    digest: str
-
-
-class AgentCommented(Struct, frozen=True):
-    """A run's agent wants a comment on its issue, its ``number``-th in the run."""
-
-    run_id: RunId
-    number: int
-    text: str
-
-
-class SpendingReported(Struct, frozen=True):
-    """A run's agent has used ``spent`` since the run began."""
-
-    run_id: RunId
-    spent: Spending
-
-
-class AgentActed(Struct, frozen=True):
-    """What is known now of what a run's agent has done since the run began."""
-
-    run_id: RunId
-    activity: Activity
-
-
-class DeliveryStepTaken(Struct, frozen=True):
-    """The work of a run has come a step further; ``diff`` is what it changes, if that is new."""
-
-    run_id: RunId
-    delivery: Delivery
-    diff: str | None = None
-
-
 class WorkspacesMeasured(Struct, frozen=True):
     """The workspaces of a host take so many bytes, by the name of their directory."""
 
@@ -169,28 +99,10 @@ class WorkspacesMeasured(Struct, frozen=True):
     sizes: Mapping[str, int]
 
 
-class UsageLimitMet(Struct, frozen=True):
-    """A run has met the usage limit of its account, which ends at ``resets_at``, in ``seconds``;
-    both are None where the end is unknown. Its WorkerExited follows."""
-
-    run_id: RunId
-    account: str
-    message: str
-    resets_at: datetime | None = None
-    seconds: float | None = None
-
-
 class UsageLimitPassed(Struct, frozen=True):
     """The time of day has come at which the usage limit of an account ends."""
 
     account: str
-
-
-class WorkerExited(Struct, frozen=True):
-    """A worker is gone: its processes are gone and its hooks have run."""
-
-    run_id: RunId
-    report: RunReport
 
 
 class TransitionAnswered(Struct, frozen=True):

@@ -30,7 +30,7 @@ from sortie.worker.environment import RunEnvironment
 from sortie.worker.faults import WorkFault, about_push, about_review
 from sortie.worker.outcome import Abandoned, delivery_needed
 from sortie.worker.proof import WorkProof
-from sortie.worker.proposal import Words, proposal_of, proposed, verified
+from sortie.worker.proposal import Words, propose
 from sortie.worker.self_review import SelfReviewer
 from sortie.worker.work_record import WorkRecord
 from sortie.workflow.fences import Fence
@@ -183,7 +183,7 @@ class RunDelivery:
                     return asked
                 fault = await self._push(self._work)
             if fault is None:
-                await self._propose(self._work, issue)
+                await propose(self._remote.forge, self._words, self._work, issue)
                 return end
         return await self._send_back(self._work, fault, end)
 
@@ -274,26 +274,6 @@ class RunDelivery:
             return about_push(moved, known.branch)
         await work.record(Stage.PUSHED)
         return None
-
-    async def _propose(self, work: WorkRecord, issue: Issue) -> None:
-        """Open the pull request, or bring it up to date, and tell of the evidence."""
-        known, forge = work.delivery, self._remote.forge
-        if known.stage is Stage.DELIVERED:
-            return
-        pull_request = None
-        if forge is not None:
-            proposal = await proposal_of(self._words, known, issue)
-
-            async def note_opening() -> None:
-                # Whoever finds it after a crash tells the issue of it.
-                work.delivery = replace(work.delivery, opened=True)
-                await work.record(work.delivery.stage)
-
-            pull_request = await proposed(forge, proposal, note_opening)
-            if known.evidence is not None and known.evidence.commands:
-                await forge.set_status(verified(known.evidence))
-        work.delivery = replace(work.delivery, pull_request=pull_request)
-        await work.record(Stage.DELIVERED)
 
     async def _send_back(self, work: WorkRecord, fault: WorkFault, end: Finished) -> RunEnd | str:
         """Return a prompt for one more turn, or the end where there were enough of them."""

@@ -7,6 +7,8 @@ import re
 from collections.abc import Awaitable, Callable, Iterator
 from typing import assert_never
 
+from msgspec.structs import replace
+
 from sortie.config.reactions import ReactionsSettings
 from sortie.forges import CommitState, CommitStatus, Forge, Proposal
 from sortie.model import (
@@ -14,6 +16,7 @@ from sortie.model import (
     Issue,
     LostAnswer,
     PullRequest,
+    Stage,
     TemplateError,
     TrackerError,
     TrackerErrorKind,
@@ -24,6 +27,7 @@ from sortie.model.numbers import counted
 from sortie.model.reviews import ReviewVerdict, SelfReview
 from sortie.model.texts import NOT_ON_A_LINE
 from sortie.worker.context import Assignment, RunContext
+from sortie.worker.work_record import WorkRecord
 from sortie.workflow.prompts import Checkout, Prompt, PromptContext
 from sortie.workflow.renderer import render
 from sortie.workspaces import Workspace
@@ -35,7 +39,6 @@ VERIFY_STATUS = "sortie/verify"
 TITLE_LIMIT = 200
 BODY_LIMIT = 30_000
 ANSWER_SHOWN = 6000
-TAIL_SHOWN = 600
 FINDINGS_SHOWN = 20
 FINDING_SHOWN = 600
 _MARKUP = re.compile(r"[\\`*_{}\[\]<>#@|~!&]")
@@ -206,7 +209,27 @@ def _plain(text: str) -> str:
     return _MARKUP.sub(r"\\\g<0>", NOT_ON_A_LINE.sub(" ", text))
 
 
-async def proposed(
+async def propose(forge: Forge | None, words: Words, work: WorkRecord, issue: Issue) -> None:
+    """Open the pull request, or bring it up to date, and tell of the evidence."""
+    known, pull_request = work.delivery, None
+    if known.stage is Stage.DELIVERED:
+        return
+    if forge is not None:
+        proposal = await proposal_of(words, known, issue)
+
+        async def note_opening() -> None:
+            # Whoever finds it after a crash tells the issue of it.
+            work.delivery = replace(work.delivery, opened=True)
+            await work.record(work.delivery.stage)
+
+        pull_request = await _proposed(forge, proposal, note_opening)
+        if known.evidence is not None and known.evidence.commands:
+            await forge.set_status(verified(known.evidence))
+    work.delivery = replace(work.delivery, pull_request=pull_request)
+    await work.record(Stage.DELIVERED)
+
+
+async def _proposed(
     forge: Forge, proposal: Proposal, before_opening: Callable[[], Awaitable[None]]
 ) -> PullRequest:
     """Return the one open pull request of a branch, brought up to date or new."""

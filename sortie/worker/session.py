@@ -17,10 +17,10 @@ from sortie.model.questions import Question
 from sortie.model.traces import SESSION
 from sortie.scheduler import events as ev
 from sortie.telemetry import facts
+from sortie.worker.agent_values import checked_session_id
 from sortie.worker.agent_word import WordRefused
 from sortie.worker.context import Assignment, RunContext, RunReporter, RunScopes
 from sortie.worker.outcome import Abandoned, port_error_kind, reset_time, sole_error
-from sortie.worker.turn_events import checked_session_id
 from sortie.worker.turn_programs import TurnPrograms
 from sortie.workspaces import Workspace
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import trio
 from msgspec import Struct
@@ -30,12 +30,10 @@ from sortie.model.turns import (
 from sortie.scheduler import events as ev
 from sortie.telemetry import facts
 from sortie.worker.activity import RunActivity
+from sortie.worker.agent_values import AGENT_NAME_LIMIT, checked, checked_count, checked_session_id
 from sortie.worker.context import Assignment, RunContext, RunReporter
 from sortie.worker.turn_deadlines import turn_deadlines
 from sortie.worker.usage import RunUsage
-
-AGENT_NAME_LIMIT = 200
-"""Characters of a name that an agent gives, as of a tool or a session."""
 
 ABOUT_LIMIT = 500
 """Characters of what a tool was given."""
@@ -45,10 +43,6 @@ _TOOLS_AT_ONCE = 1000
 _SHOWN_BESIDE_TEXTS = (ErrorsWritten, ToolStarted, ToolEnded, PermissionAsked)
 """Events before which a transcript has what the agent said before them, also where all came
 together."""
-
-_LINES_LIMIT = 2**53
-
-_Value = TypeVar("_Value")
 
 
 class TurnRequest(Struct, frozen=True):
@@ -95,9 +89,9 @@ class TurnEvents:
         texts: list[str] = []
         for event in batch:
             if isinstance(event, Notification):  # a thousand times as many as of all others
-                lines, whole = lines + _lines(event.lines), event.text
+                lines, whole = lines + checked_count(event.lines), event.text
                 message = self._text(event.message, NOTIFICATION_LIMIT)
-                text = message if whole is None else _checked(whole, str)
+                text = message if whole is None else checked(whole, str)
                 if text:
                     texts.append(text)
             else:
@@ -148,9 +142,9 @@ class TurnEvents:
     def _pass_on(self, event: AgentEvent) -> None:
         match event:
             case Launched(process=process, adopted=adopted):
-                self._launched(_checked(process, ProcessIdentity), adopted=adopted)
+                self._launched(checked(process, ProcessIdentity), adopted=adopted)
             case ErrorsWritten(text=text):
-                known = _checked(text, str)
+                known = checked(text, str)
                 message = self._text(known.rpartition("\n")[2], NOTIFICATION_LIMIT)
                 self._wrote(message)
                 self._publish(facts.AgentWroteErrors, message=message, text=known)
@@ -240,7 +234,7 @@ class TurnEvents:
         self._publish(facts.ToolsTraced, model=model, answer=shown)
 
     def _answer(self, text: object) -> str:
-        plain = self._redact(_checked(text, str)).replace("\r\n", "\n")
+        plain = self._redact(checked(text, str)).replace("\r\n", "\n")
         return cut(CONTROL.sub("\ufffd", plain), self._turn.activity.answer_limit)
 
     def _model_answered(self, event: ModelAnswered) -> None:
@@ -274,7 +268,7 @@ class TurnEvents:
 
     def _text(self, value: object, limit: int | None = None) -> str:
         # Before it is cut: half a secret would not be found.
-        return self._redact(_checked(value, str))[:limit]
+        return self._redact(checked(value, str))[:limit]
 
     def _about(self, tool: ToolStarted) -> dict[str, str | None]:
         kind = None if tool.kind is None else self._text(tool.kind, AGENT_NAME_LIMIT)
@@ -283,24 +277,3 @@ class TurnEvents:
     def _places(self, locations: Sequence[str]) -> tuple[str, ...]:
         distinct = dict.fromkeys(self._text(place, NOTIFICATION_LIMIT) for place in locations)
         return tuple(distinct)[:LOCATION_COUNT]
-
-
-def checked_session_id(session_id: object) -> str:
-    """Return the id that an agent gave its session. Raises TypeError and ValueError for one that
-    could not be stored and handed back: half an id would name another session, or none."""
-    known = _checked(session_id, str)
-    if not known or len(known) > AGENT_NAME_LIMIT or not known.isprintable():
-        raise ValueError(f"an agent's session id was expected, not {start_of(repr(known), 100)}")
-    return known
-
-
-def _lines(count: object) -> int:
-    if isinstance(count, int) and 0 < count < _LINES_LIMIT:
-        return count
-    raise ValueError(f"{start_of(repr(count), 100)} cannot be a number of lines")
-
-
-def _checked(value: object, kind: type[_Value]) -> _Value:
-    if not isinstance(value, kind):
-        raise TypeError(f"{kind.__name__} was expected of an agent, not {type(value).__name__}")
-    return value

@@ -19,7 +19,7 @@ from sortie.model.turns import (
     Usage,
 )
 from sortie.testing.checks import NotKept, require
-from sortie.worker.turn_events import checked_session_id
+from sortie.worker.agent_values import checked_session_id
 
 _TURN_OUTCOMES = (TurnOutcome.COMPLETED, TurnOutcome.FAILED, TurnOutcome.CANCELLED)
 

@@ -6,9 +6,9 @@ import trio
 
 from sortie.model import HostError, HostTrouble, ProcessesLeft, TransportError
 from sortie.transports.remote.launch import RootProcess
-from sortie.transports.remote.launch_scripts import RemoteLaunch
 from sortie.transports.remote.protocol import numbers_in
 from sortie.transports.remote.questions import finish_body, namespaces_body
+from sortie.transports.remote.remote_launch import RemoteLaunch
 from sortie.transports.remote.shell import Shell, ShellQuestion
 from sortie.transports.remote.unconfirmed_runs import Remains
 

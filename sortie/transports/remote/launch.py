@@ -20,7 +20,7 @@ from sortie.resources.lease import LeaseLost
 from sortie.resources.process_identity import started_at
 from sortie.transports import Command
 from sortie.transports.remote.fence import LOST, UNLED, refused_leader
-from sortie.transports.remote.launch_scripts import RemoteLaunch
+from sortie.transports.remote.remote_launch import RemoteLaunch
 from sortie.transports.remote.scripts import quoted
 
 _SECRET = 6  # characters of a value that is worth to be hidden

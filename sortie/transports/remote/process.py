@@ -22,9 +22,9 @@ from sortie.transports.remote.launch import (
     lapsed,
     nonsense,
 )
-from sortie.transports.remote.launch_scripts import RemoteLaunch
 from sortie.transports.remote.program_start import ProgramStart
 from sortie.transports.remote.protocol import GO, HERE
+from sortie.transports.remote.remote_launch import RemoteLaunch
 from sortie.transports.remote.remote_script import RemoteScript
 from sortie.transports.remote.shell import Shell
 from sortie.transports.remote.stdin import RemoteStdin, open_stdin

@@ -18,9 +18,9 @@ from sortie.transports.remote.launch import (
     slow_shell,
     struck,
 )
-from sortie.transports.remote.launch_scripts import RemoteLaunch
 from sortie.transports.remote.namespaces import NamespaceInit
 from sortie.transports.remote.protocol import GO
+from sortie.transports.remote.remote_launch import RemoteLaunch
 from sortie.transports.remote.remote_script import RemoteScript
 from sortie.transports.remote.shell import Shell
 from sortie.transports.remote.unconfirmed_runs import Remains

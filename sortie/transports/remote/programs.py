@@ -22,16 +22,12 @@ from sortie.transports.container_entrance import ContainerEntrance
 from sortie.transports.remote.container_launch import namespaces_in
 from sortie.transports.remote.fence import FindFence, LeaderFence
 from sortie.transports.remote.launch import Bounds, NoRoomForNamespace
-from sortie.transports.remote.launch_scripts import (
-    RemoteLaunch,
-    check_speakable,
-    inline_command,
-    launch_script,
-)
+from sortie.transports.remote.launch_scripts import inline_command, launch_script
 from sortie.transports.remote.namespace_probe import NamespaceProbe
 from sortie.transports.remote.namespaces import Namespaces
 from sortie.transports.remote.process import RemoteProgram
 from sortie.transports.remote.protocol import LaunchOutput
+from sortie.transports.remote.remote_launch import RemoteLaunch, check_speakable
 from sortie.transports.remote.run_endings import under_way
 from sortie.transports.remote.scripts import SHELL
 from sortie.transports.remote.shell import Shell

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from sortie.transports import Script
-from sortie.transports.remote.launch_scripts import RemoteLaunch, making_namespace
+from sortie.transports.remote.launch_scripts import making_namespace
 from sortie.transports.remote.namespaces import WAYS, NamespaceInit
+from sortie.transports.remote.remote_launch import RemoteLaunch
 from sortie.transports.remote.scripts import assignment, assignments, text, word, words
 from sortie.transports.remote.unconfirmed_runs import Remains
 

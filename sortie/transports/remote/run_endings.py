@@ -14,11 +14,11 @@ from sortie.transports.reaper import KILL_BOUND
 from sortie.transports.remote.fence import LeaderFence
 from sortie.transports.remote.filesystem import RemoteFiles
 from sortie.transports.remote.forced_end import FINISH_BOUND
-from sortie.transports.remote.launch_scripts import RemoteLaunch
 from sortie.transports.remote.process_table import open_process_table
 from sortie.transports.remote.protocol import numbers_in
 from sortie.transports.remote.questions import clearing_body, namespaces_body
 from sortie.transports.remote.reaper import sweep
+from sortie.transports.remote.remote_launch import RemoteLaunch
 from sortie.transports.remote.shell import Shell, ShellQuestion
 from sortie.transports.remote.unconfirmed_runs import Remains, UnconfirmedRuns
 

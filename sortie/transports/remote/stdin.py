@@ -14,7 +14,8 @@ from functools import partial
 import trio
 
 from sortie.transports.remote.channel import Channel
-from sortie.transports.remote.launch_scripts import RemoteLaunch, stdin_script
+from sortie.transports.remote.launch_scripts import stdin_script
+from sortie.transports.remote.remote_launch import RemoteLaunch
 from sortie.transports.remote.shell import Shell
 
 

@@ -12,7 +12,7 @@ from sortie.transports.lost_links import Links
 from sortie.transports.remote.adopted_process import AdoptedProcess
 from sortie.transports.remote.fence import LeaderFence
 from sortie.transports.remote.forced_end import FINISH_BOUND
-from sortie.transports.remote.launch_scripts import RemoteLaunch
+from sortie.transports.remote.remote_launch import RemoteLaunch
 from sortie.transports.remote.shell import Shell, ShellQuestion
 from sortie.transports.remote.supervised_process import SupervisedProcess
 from sortie.transports.remote.supervision import Supervision

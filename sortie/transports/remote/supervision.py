@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 
-from sortie.transports.remote.launch_scripts import RemoteLaunch
 from sortie.transports.remote.protocol import Item, MessageParser, ScriptOutput, numbers_in
+from sortie.transports.remote.remote_launch import RemoteLaunch
 from sortie.transports.remote.supervisor_scripts import (
     SupervisedLaunch,
     adopting_script,

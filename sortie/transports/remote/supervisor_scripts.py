@@ -12,12 +12,12 @@ from sortie.transports import Stdin
 from sortie.transports.remote.fence import launch_lines, start_lines
 from sortie.transports.remote.launch_scripts import (
     ON_STDIN,
-    RemoteLaunch,
     become_lines,
     given_to_launch,
     making_namespace,
     watch_function,
 )
+from sortie.transports.remote.remote_launch import RemoteLaunch
 from sortie.transports.remote.scripts import (
     assignment,
     assignments,

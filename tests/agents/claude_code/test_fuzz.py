@@ -26,7 +26,7 @@ from sortie.model.turns import (
     ToolStarted,
     Usage,
 )
-from sortie.worker.turn_events import checked_session_id
+from sortie.worker.agent_values import checked_session_id
 from sortie.worker.usage import UsageIncrements
 from tests.agents.claude_code.reading import ID, STREAMS, Clock
 from tests.fuzz import for_a_while

@@ -14,9 +14,9 @@ import psutil
 import trio
 
 from sortie.transports import Command, Stdin
-from sortie.transports.remote.launch_scripts import RemoteLaunch
 from sortie.transports.remote.namespaces import Namespaces
 from sortie.transports.remote.protocol import GO
+from sortie.transports.remote.remote_launch import RemoteLaunch
 from sortie.transports.remote.supervision import DONE, Supervision
 from sortie.transports.remote.supervisor_scripts import SupervisedLaunch
 

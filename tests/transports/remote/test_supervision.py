@@ -7,7 +7,7 @@ import re
 import pytest
 
 from sortie.transports import Command, Stdin
-from sortie.transports.remote.launch_scripts import RemoteLaunch
+from sortie.transports.remote.remote_launch import RemoteLaunch
 from sortie.transports.remote.supervision import (
     ARMED,
     PIECE,

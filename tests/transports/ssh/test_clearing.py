@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from sortie.transports import Command
-from sortie.transports.remote.launch_scripts import RemoteLaunch
+from sortie.transports.remote.remote_launch import RemoteLaunch
 from sortie.transports.remote.transport import ShellTransport
 from tests.transports.leftovers import is_alive
 from tests.transports.ssh.pipes import Logins

@@ -18,7 +18,8 @@ from sortie.resources.lease import Lease
 from sortie.transports import Command
 from sortie.transports.remote.fence import LeaderFence, fence_name
 from sortie.transports.remote.filesystem import holding_script
-from sortie.transports.remote.launch_scripts import RemoteLaunch, launch_script
+from sortie.transports.remote.launch_scripts import launch_script
+from sortie.transports.remote.remote_launch import RemoteLaunch
 from sortie.transports.remote.scripts import LEAVE, question_script, shell_script
 from tests.transports.leftovers import bearers
 

@@ -16,13 +16,9 @@ import pytest
 
 from sortie.model import TransportError
 from sortie.transports import Command
-from sortie.transports.remote.launch_scripts import (
-    STRING_LIMIT,
-    RemoteLaunch,
-    check_speakable,
-    launch_script,
-)
+from sortie.transports.remote.launch_scripts import launch_script
 from sortie.transports.remote.questions import finish_body
+from sortie.transports.remote.remote_launch import STRING_LIMIT, RemoteLaunch, check_speakable
 from sortie.transports.remote.scripts import (
     LEAVE,
     printing,
