@@ -32,7 +32,6 @@ from sortie.http.under_lease import extensions, sending
 from sortie.model import LostAnswer, RateBudget, TrackerError, TrackerErrorKind
 from sortie.model.secrets import redactor
 from sortie.model.texts import start_of
-from sortie.resources.lease import LeaseLost
 
 LONGEST_REQUEST = 50.0
 """Seconds from the sending of a request to the last byte of its answer."""
@@ -192,7 +191,7 @@ class HttpClient:
         known = self._etags.get(key) if request.remember else None
         etag = None if known is None else known.headers["etag"]
         headers = {**request.headers, **signed, **({"If-None-Match": etag} if etag else {})}
-        with sending(is_change=request.is_change):
+        with sending(self._attempt(request), is_change=request.is_change):
             answer = await self._sent(request, url, headers)
         now = trio.current_time()
         self._budgets.heard(answer.headers, now, request.use)
@@ -232,9 +231,6 @@ class HttpClient:
             raise self._unread(request, late) from exc
         except LargeBody as exc:
             raise self._unread(request, str(exc)) from exc
-        except LeaseLost as exc:
-            attempt = f"{self._attempt(request)}: {exc}"
-            raise TrackerError(TrackerErrorKind.UNAVAILABLE, attempt) from exc
         return HttpAnswer(
             status=reply.status_code,
             url=str(url),

@@ -55,9 +55,10 @@ async def _change(event: str, told: Mapping[str, Any]) -> None:
 
 
 @contextmanager
-def sending(*, is_change: bool) -> Iterator[None]:
+def sending(attempt: str, *, is_change: bool) -> Iterator[None]:
     """Send a request within the block, and hear its answer; a change that is not answered, for
-    whatever reason, is left to the lease."""
+    whatever reason, is left to the lease. Raises TrackerError where the lease was over right before
+    it was sent."""
     lease = current_lease() if is_change else None
     settled = False
     try:
@@ -66,6 +67,9 @@ def sending(*, is_change: bool) -> Iterator[None]:
     except TrackerError as exc:
         settled = not isinstance(exc, LostAnswer)  # it was refused, or never sent
         raise
+    except LeaseLost as exc:
+        settled = True
+        raise TrackerError(TrackerErrorKind.UNAVAILABLE, f"{attempt}: {exc}") from exc
     finally:
         if lease is not None and not settled:
             lease.leave_unanswered(UNTAKEN_LIMIT)

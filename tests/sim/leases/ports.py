@@ -64,7 +64,7 @@ class LeasedTracker(SimTracker):
             over.set()
 
         self._nursery.start_soon(deliver)
-        with sending(is_change=True):
+        with sending("cannot change the tracker", is_change=True):
             await over.wait()
         for error in errors:
             raise error
