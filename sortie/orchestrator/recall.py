@@ -33,6 +33,7 @@ def recall(
     wall: float,
     left: Mapping[RunId, str] | None = None,
     adrift: Collection[RunId] = (),
+    by_other_clocks: bool = False,
 ) -> tuple[Memory, tuple[Record, ...]]:
     """Turn stored rows into claims, and return the records that must be committed first.
 
@@ -40,10 +41,16 @@ def recall(
     monotonic time counts. An interrupted run becomes a retry of the same attempt. A clock that
     was set back makes no wait longer than it was. ``left`` says of runs whose processes are there
     still what they are; their issues are held. Those ``adrift`` may go on until their lease ends.
+    ``by_other_clocks``: rows may be by the clocks of other machines, which need not agree with
+    ours. A wait that may be for the end of a run adrift begins anew then.
     """
     left = left or {}
     retries = [_without_outage(r, wall) for r in recovered.retries]
-    claims = {r.issue.id: _waiting(r, now, wall) for r in retries}
+    claims: dict[IssueId, Waiting | HandingOff | Held] = {}
+    for wait in retries:
+        obeyed = policy.of_rule(recovered.rules.get(wait.issue.id, ""))
+        least = adrift_delay(obeyed) if by_other_clocks else 0.0
+        claims[wait.issue.id] = _waiting(wait, now, wall, least)
     claims |= {
         h.issue.id: _held(h, recovered.questions.get(h.issue.id), now, wall)
         for h in recovered.holds
@@ -152,12 +159,17 @@ def _put_right(retry: StoredRetry) -> rec.RecordRetry:
     )
 
 
-def _waiting(retry: StoredRetry, now: float, wall: float) -> Waiting | HandingOff | Held:
+def _waiting(
+    retry: StoredRetry, now: float, wall: float, least: float
+) -> Waiting | HandingOff | Held:
+    """Return what an issue waits for: ``least`` seconds, where its wait was as long as that."""
     due_at = now + min(max(0.0, retry.due_at - wall), retry.delay)
     if retry.kind is WaitKind.HANDOFF:
         return HandingOff(
             issue=retry.issue, streak=retry.streak, tries=retry.tries, token=None, due_at=due_at
         )
+    if retry.delay >= least:
+        due_at = max(due_at, now + least)
     return Waiting(
         issue=retry.issue,
         kind=retry.kind,

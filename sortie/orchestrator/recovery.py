@@ -25,7 +25,7 @@ from sortie.model import (
 )
 from sortie.orchestrator.recall import recall
 from sortie.orchestrator.takeovers import record_of_takeover, runs_that_go_on, taken_over
-from sortie.resources.lease import LeaseLost
+from sortie.resources.lease import LeaseLost, current_lease
 from sortie.scheduler import Memory, Policy, Record
 from sortie.scheduler import records as rec
 from sortie.scheduler.claims import Held
@@ -80,6 +80,7 @@ async def recover(recovery: Recovery, policy: Policy) -> Memory:
         wall=wall,
         left=left.known,
         adrift=left.adrift,
+        by_other_clocks=current_lease() is not None,
     )
     memory, over = await let_go(memory, policy, recovery.has_program)
     now = trio.current_time()

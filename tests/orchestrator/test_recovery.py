@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 
 import pytest
 import trio
+from msgspec.structs import replace
 from trio.testing import MockClock
 
 from sortie.facts import Fact
@@ -24,10 +26,12 @@ from sortie.model import (
     WaitKind,
 )
 from sortie.orchestrator.recovery import Recovery, recover
+from sortie.resources.lease import LEASE, Lease, boot_time
 from sortie.scheduler import Memory, Record, policy_of
 from sortie.scheduler import events as ev
 from sortie.scheduler import records as rec
-from sortie.scheduler.claims import Held, Waiting
+from sortie.scheduler.claims import Claim, Held, Waiting
+from sortie.scheduler.timing import adrift_delay
 from sortie.telemetry import facts
 from sortie.worker.cleanup import removal_cookie
 from tests.agents.fake import Silent
@@ -82,9 +86,10 @@ def left(*names: str, ended: int = 0) -> ProcessesLeft:
 
 
 class Heir:
-    """Recovers what is in its store; ``told`` are the facts."""
+    """Recovers what is in its store, at ``wall``; ``told`` are the facts."""
 
-    def __init__(self) -> None:
+    def __init__(self, wall: float = WALL) -> None:
+        self.wall = wall
         self.store = MemoryStore()
         self.transport = FakeTransport()
         self.told: list[Fact] = []
@@ -100,7 +105,7 @@ class Heir:
             store=self.store,
             transport_of=lambda _host: self.transport,
             publish=self.told.append,
-            wall=lambda: WALL,
+            wall=lambda: self.wall,
             grace=5.0,
             has_program=finds_none,
         )
@@ -321,6 +326,38 @@ async def test_a_run_on_a_host_that_cannot_be_asked_is_waited_out(clock: MockClo
     assert isinstance(claim, Waiting)
     assert claim.due_at == trio.current_time() + 40.0
     assert (stored.delay, stored.streak) == (40.0, Streak(interruptions=1))
+
+
+@pytest.mark.parametrize("ahead", [0.0, 600.0])
+async def test_no_clock_of_another_machine_ends_the_wait_for_a_lost_host(
+    clock: MockClock, ahead: float
+) -> None:
+    """A wait that may be for the end of what runs on a host begins anew with each leader; one that
+    is shorter is for something else, and goes by the time of day."""
+    lost = replace(waiting("lost"), delay=adrift_delay(POLICY))
+    heir = Heir(wall=WALL + ahead)
+
+    with leading():
+        memory = await heir.inherit([lost, waiting("failed")])
+
+    due_in = {claim.issue.id: due_in_of(claim) for claim in memory.claims}
+    assert due_in == {"lost": adrift_delay(POLICY), "failed": max(10.0 - ahead, 0.0)}
+
+
+def due_in_of(claim: Claim) -> float:
+    """Return in how many seconds a wait is over."""
+    assert isinstance(claim, Waiting)
+    return claim.due_at - trio.current_time()
+
+
+@contextmanager
+def leading() -> Iterator[None]:
+    """Have a lease within the block."""
+    token = LEASE.set(Lease("team", 7, "here:1", boot_time() + 600))
+    try:
+        yield
+    finally:
+        LEASE.reset(token)
 
 
 async def finds_none(_rule: str) -> bool:
