@@ -13,6 +13,7 @@ import trio
 
 from sortie.daemon import hand_over
 from sortie.daemon.candidacy import Candidacy
+from sortie.orchestrator import recovery
 from sortie.resources.lease import Lease
 from sortie.scheduler import lease_times
 from sortie.store import Recovered
@@ -153,6 +154,9 @@ MISTAKES: dict[str, Mistake] = {
         _instead(Lease, "leave_unanswered", lambda *_: None),
         rf"comments on \w+ for \w+ {OUTDATED}",
         first=43217,
+    ),
+    "the wait for a lost host goes by the clock of another machine": Mistake(
+        _instead(recovery, "current_lease", lambda: None), LEFT_BEHIND, first=40353
     ),
     "a lease that was given up is renewed": Mistake(
         _instead(Candidacy, "may_renew", property(lambda known: known.lease is not None)),

@@ -2,7 +2,8 @@
 
 Rule 1: a host does nothing for a token of a workflow that is older than one it has seen.
 Rule 2: a newer token takes the workflow's root over: all programs of older tokens are ended first.
-Rule 3: a program whose daemon is silent for LEASE seconds is ended by the host.
+Rule 3: a program whose link is silent for LEASE seconds is ended by the host. What comes over a
+later link of the same daemon keeps it no longer.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from sortie.resources.lease import Lease, LeaseLost, require_lease
 from sortie.transports import Command, Exit, Script
 from tests.sim.leases.freezing import FreezablePlug
 from tests.sim.leases.judge import Judge
+from tests.sim.leases.links import Link
 from tests.sim.leases.wire import NoAnswerError, Wire
 from tests.sim.system.machine import Machine, Process
 from tests.sim.system.transport import Handle, LifeFiles, SimTransport
@@ -33,16 +35,14 @@ _T = TypeVar("_T")
 
 
 class Host:
-    """One host. ``seen`` is the newest token of each workflow that it has been told; ``owners``
-    says of each program by its pid for which lease it was started, and ``heard_at`` by token when
-    the leader was last heard of."""
+    """One host. ``seen`` is the newest token of each workflow that it has been told; ``links``
+    says of each program by its pid over which link it was started."""
 
     def __init__(self, name: str, machine: Machine) -> None:
         self.name = name
         self.machine = machine
         self.seen: dict[str, int] = {}
-        self.owners: dict[int, Lease] = {}
-        self.heard_at: dict[int, float] = {}
+        self.links: dict[int, Link] = {}
 
     def require_token(self, lease: Lease) -> None:
         """Raise LeaseLost for a token that is older than one that was seen."""
@@ -54,28 +54,27 @@ class Host:
         return [
             process
             for process in self.machine.alive
-            if (owner := self.owners.get(process.root.pid)) is not None
-            and owner.workflow == lease.workflow
-            and owner.token < lease.token
+            if (link := self.links.get(process.root.pid)) is not None
+            and link.lease.workflow == lease.workflow
+            and link.lease.token < lease.token
         ]
 
     def is_of(self, process: Process, lease: Lease) -> bool:
         """Tell whether a program was started for this very token."""
-        owner = self.owners.get(process.root.pid)
-        return owner is not None and owner.token == lease.token
+        link = self.links.get(process.root.pid)
+        return link is not None and link.lease.token == lease.token
 
-    def launch(self, command: Command, lease: Lease) -> Process:
+    def launch(self, command: Command, link: Link) -> Process:
         """Start a program for a token."""
         process = self.machine.launch(command)
-        self.owners[process.pid] = lease
-        self.heard(lease)
+        self.links[process.pid] = link
         return process
 
-    def launch_unseen(self, command: Command, lease: Lease) -> Process:
+    def launch_unseen(self, command: Command, link: Link) -> Process:
         """Start a program of which the present leader knows nothing."""
         started, self.machine.started = self.machine.started, lambda _process: None
         try:
-            return self.launch(command, lease)
+            return self.launch(command, link)
         finally:
             self.machine.started = started
 
@@ -83,22 +82,18 @@ class Host:
         """Tell whether a newer token of the workflow was seen."""
         return self.seen.get(lease.workflow, 0) > lease.token
 
-    def heard(self, lease: Lease) -> None:
-        """Note that the daemon with a lease was heard of."""
-        self.heard_at[lease.token] = trio.current_time()
-
     async def watch(self) -> None:
-        """End programs whose daemon is silent."""
+        """End programs whose link is silent."""
         while True:
             await trio.sleep(2.0)
             for process in self.machine.alive:
-                owner = self.owners.get(process.root.pid)
-                if owner and trio.current_time() > self.heard_at[owner.token] + LEASE:
+                link = self.links.get(process.root.pid)
+                if link is not None and trio.current_time() > link.silent_at:
                     process.kill()
 
 
 class HostTransport(SimTransport):
-    """A host, as one leader of one workflow reaches it; ``was_silent``: not each time."""
+    """A host, as one leader of one workflow reaches it."""
 
     def __init__(
         self, host: Host, plug: FreezablePlug, wire: Wire, lease: Lease, judge: Judge
@@ -112,18 +107,17 @@ class HostTransport(SimTransport):
         self._judge = judge
         self._taking = trio.Lock()
         self._taken = False
-        self.was_silent = False
-        self._lost = trio.Event()
+        self._link = Link(lease)
 
     async def beat(self) -> None:
-        """Send heartbeats for the programs there; links are lost where none comes through."""
+        """Send heartbeats for the programs there; a link is lost where none comes through."""
         while True:
             await self.plug.through(partial(trio.sleep, BEAT))
             try:
                 await self.plug.through(lambda: self._ask(trio.lowlevel.checkpoint))
-                self._lost = trio.Event()
             except (TransportError, LeaseLost):
-                self._lost.set()
+                self._link.lost.set()
+                self._link = Link(self._lease)
 
     async def reach(self, request: Callable[[], Awaitable[_T]]) -> _T:
         """Have the host do something once its root was taken over.
@@ -137,15 +131,16 @@ class HostTransport(SimTransport):
         return await self._ask(request)
 
     async def _ask(self, request: Callable[[], Awaitable[_T]]) -> _T:
+        link = self._link
+
         async def on_the_host() -> _T:
             self._there.require_token(self._lease)
-            self._there.heard(self._lease)
+            link.heard()
             return await request()
 
         try:
             return await self._wire.ask(on_the_host, PATIENCE)
         except NoAnswerError as error:
-            self.was_silent = True
             raise TransportError(f"cannot reach {self.host}: {error}") from error
 
     async def _take(self) -> None:
@@ -190,9 +185,9 @@ class HostTransport(SimTransport):
         if not self._judge.is_newest(self._lease) and not self._there.knows_newer(self._lease):
             # It was sent in time and came late, to a host that the new leader cannot reach: that
             # one lets the issue wait, and the host ends what hears no heartbeat.
-            return self._there.launch_unseen(command, self._lease)
+            return self._there.launch_unseen(command, self._link)
         self._judge.acts(self._lease, f"starts {command.argv[0]} on {self.host}")
-        return self._there.launch(command, self._lease)
+        return self._there.launch(command, self._link)
 
     async def _end_for_certain(self, command: Command) -> None:
         """End what a command has started, also where the answer was lost. A host that cannot be
@@ -238,10 +233,11 @@ class HostTransport(SimTransport):
         await self.plug.through(lambda: self.reach(trio.lowlevel.checkpoint))
         return await super().occupied(path)
 
-    async def linked(self, wait: Callable[[], Awaitable[object]]) -> None:
-        """Wait for something on the host. Raises TransportError where the link is lost before."""
+    async def linked(self, process: Process, wait: Callable[[], Awaitable[object]]) -> None:
+        """Wait for a program. Raises TransportError where its link is lost before."""
+        lost = self._there.links[process.pid].lost
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(_cancel_after, self._lost, nursery.cancel_scope)
+            nursery.start_soon(_cancel_after, lost, nursery.cancel_scope)
             await self.plug.through(wait)
             nursery.cancel_scope.cancel()
             return
@@ -262,11 +258,11 @@ class _HostHandle(Handle):
                 yield 1, process.said[heard - 1]
             if process.gone.is_set():
                 return
-            await self._transport.linked(process.news.wait)
+            await self._transport.linked(process, process.news.wait)
 
     async def wait(self) -> Exit:
         """Wait until the process is gone."""
-        await self._transport.linked(self._process.gone.wait)
+        await self._transport.linked(self._process, self._process.gone.wait)
         assert self._process.exit is not None
         return self._process.exit
 

@@ -55,8 +55,9 @@ class Judge:
                               " have changed since")  # fmt: skip
 
     def hands_over(self, lease: Lease, reason: str, left: list[str]) -> None:
-        """See that a leader that hands a workflow over leaves nothing behind."""
-        if left:
+        """See that a leader that hands a workflow over leaves nothing behind. One that a newer
+        leader has followed already hands nothing over."""
+        if left and self.is_newest(lease):
             self._trace.wrong(
                 f"{lease.holder} hands {lease.workflow} over ({reason}) while there is {left}"
             )

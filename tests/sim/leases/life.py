@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from uuid import UUID
 
 import trio
@@ -9,13 +10,14 @@ import trio
 from sortie.daemon.candidacy import Candidacy
 from sortie.daemon.hand_over import hand_over_when_asked
 from sortie.facts import Fact
-from sortie.model import LOCAL, StoreError, WorkspaceError
+from sortie.model import LOCAL, IssueId, RunId, StoreError, WorkspaceError
 from sortie.orchestrator import Orchestrator, OrchestratorContext
 from sortie.orchestrator.context import Readiness
 from sortie.orchestrator.guarded_tracker import GuardedTracker
 from sortie.orchestrator.recovery import Recovery, recover
 from sortie.resources.lease import Lease
 from sortie.scheduler import Decision, Event, Memory, RunIds, Scheduler, policy_of
+from sortie.scheduler.claims import Claim, Held, Waiting
 from sortie.scheduler.events import ShutdownRequested
 from sortie.worker import RunContext
 from sortie.workspaces import Secrets, Workspaces
@@ -25,7 +27,7 @@ from tests.sim.leases.ports import LeasedTracker, OwnMachine
 from tests.sim.leases.surroundings import Surroundings
 from tests.sim.leases.workflow import WITNESSES, LeaderAccount, LeaderWitnesses, Workflow
 from tests.sim.system.agent import Moods, SimAgent
-from tests.sim.system.machine import Machine, Process
+from tests.sim.system.machine import Process
 from tests.sim.system.tracker import Tracked
 from tests.sim.system.transport import SimTransport
 from tests.sim.system.watching import WatchedScheduler
@@ -55,7 +57,7 @@ class Life:
         self._own = OwnMachine(around.machine, around.plug, lease, around.judge)
         self._account = LeaderAccount(workflow)
         self._witnesses = LeaderWitnesses(
-            around.fleet, workflow, self._account, self._could_not_reach, around.trace
+            around.fleet, workflow, self._account, self._ends_by_itself, around.trace
         )
 
     async def lead(self, store: LeasedStore) -> None:
@@ -113,8 +115,13 @@ class Life:
             self.orchestrator.cut()
 
     def left(self) -> list[str]:
-        """Return what of the workflow is under way."""
-        alive = [p for p in self._around.fleet.alive if self._workflow.owns(p.issue_id)]
+        """Return what of the workflow is under way, but for what ends by itself on a host."""
+        claims = {} if self.orchestrator is None else self.orchestrator.snapshot().claims
+        alive = [
+            process
+            for process in self._around.fleet.alive
+            if self._workflow.owns(process.issue_id) and not self._ends_by_itself(process, claims)
+        ]
         return [*map(str, alive), *map(str, self._workflow.rows.disk.under_way)]
 
     def _orchestrator(self, store: LeasedStore, memory: Memory) -> Orchestrator:
@@ -180,10 +187,18 @@ class Life:
             self._around.judge.hands_over(self._lease, handing_over, worked)
         return scheduler.handle(event, now)
 
-    def _could_not_reach(self, machine: Machine) -> bool:
-        """Tell whether a machine is a host that did not answer, or does not now."""
-        silent = any(h.machine is machine and h.was_silent for h in self._hosts.values())
-        return silent or self._around.cannot_reach(machine)
+    def _ends_by_itself(self, process: Process, claims: Mapping[IssueId, Claim]) -> bool:
+        """Tell whether a host ends a process whose run is over on record, or which belongs to none,
+        before its issue may run again."""
+        if RunId(process.cookie) in self._workflow.rows.disk.under_way:
+            return False
+        claim = claims.get(IssueId(process.issue_id))
+        for host in self._around.hosts.values():
+            link = host.links.get(process.root.pid)
+            if process in host.machine.alive and link is not None:
+                waits = isinstance(claim, Waiting) and claim.due_at >= link.silent_at
+                return claim is None or isinstance(claim, Held) or waits
+        return False
 
     def _is_taken_over(self, process: Process) -> bool:
         """Tell whether a newer leader ends a process, as it has taken the host over."""

@@ -42,10 +42,3 @@ class Surroundings:
     def boot(self) -> float:
         """Return the boot clock's time, as the process sees it."""
         return self.plug.frozen_at if self.plug.is_frozen else self.clock.boot()
-
-    def cannot_reach(self, machine: Machine) -> bool:
-        """Tell whether a machine is a host that this process cannot reach now."""
-        for name, host in self.hosts.items():
-            if host.machine is machine:
-                return not self.host_wires[name].is_fair
-        return False

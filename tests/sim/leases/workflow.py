@@ -5,7 +5,7 @@ An account is kept by each leader for itself; what is committed of it is common.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from copy import copy
 from random import Random
@@ -14,7 +14,8 @@ import trio
 
 from sortie.config.settings import Settings
 from sortie.model import Failed, Issue, IssueId, RunId, RunReport, StopReason
-from sortie.scheduler import Policy
+from sortie.scheduler import Memory, Policy
+from sortie.scheduler.claims import Claim
 from tests.sim.leases.database import Rows
 from tests.sim.leases.lease_server import LeaseServer
 from tests.sim.system.account import Account, Ledger, Standing
@@ -139,30 +140,37 @@ class LeaderAccount(Account):
 
 
 class LeaderWitnesses(Witnesses):
-    """See what one leader does; ``unreachable`` are machines that it could not ask."""
+    """See what one leader does. ``ends_by_itself`` tells of a process whether a host ends it before
+    what is claimed for its issue lets that run again."""
 
     def __init__(
         self,
         fleet: Fleet,
         workflow: Workflow,
         account: Account,
-        unreachable: Callable[[Machine], bool],
+        ends_by_itself: Callable[[Process, Mapping[IssueId, Claim]], bool],
         trace: Trace,
     ) -> None:
         super().__init__(fleet, workflow.rows.disk, account, trace)
         self._fleet = fleet
         self._workflow = workflow
-        self._unreachable = unreachable
+        self._ends_by_itself = ends_by_itself
+        self._claims: dict[IssueId, Claim] = {}
         self._unheard = workflow.unheard
 
+    def recovered(self, memory: Memory) -> None:
+        """See what a new leader begins with."""
+        self._claims = {claim.issue.id: claim for claim in memory.claims}
+        super().recovered(memory)
+
     def assert_swept(self) -> None:
-        """See that nothing is left of earlier leaders where a new one begins its work."""
-        for machine in self._fleet.machines:
-            if self._unreachable(machine):
+        """See that nothing is left of earlier leaders where a new one begins its work, but for what
+        ends by itself on a host: one that does not answer, or that has no run on record."""
+        for process in self._fleet.alive:
+            if not process.cookie or not self._workflow.owns(process.issue_id):
                 continue
-            for process in self._fleet.active(machine):
-                if process.cookie and self._workflow.owns(process.issue_id):
-                    self._trace.wrong(f"{process} outlives the recovery")
+            if not self._ends_by_itself(process, self._claims):
+                self._trace.wrong(f"{process} outlives the recovery")
 
 
 def lease_settings(hosts: tuple[str, ...]) -> Settings:
