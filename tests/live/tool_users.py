@@ -15,7 +15,7 @@ from tests.live.claude import HERE, claude_program, quiet_environ
 from tests.live.codex import CODEX_KEY, VERSIONS, codex_program
 from tests.live.model_answers import ToolUse
 from tests.live.model_server import ModelServer
-from tests.transports.containers import IMAGE, engine_environ, require_engine, seen_by_tests
+from tests.transports.containers import IMAGE, require_engine, seen_by_tests, variables_of_engines
 
 Blocks = Mapping[str, Any]
 
@@ -128,7 +128,7 @@ def rig_of(
         # The image is empty; Copilot does not start without certificates.
         read = [*seen_by_tests(), "/etc/ssl", modules, str(named.parent)]
         blocks["sandbox"] = {"kind": "container", "image": IMAGE, "engine": engine, "read": read}
-        environ |= engine_environ(engine)
+        environ |= variables_of_engines(engine)
     agent = {"kind": user.kind, "command": [called, *user.arguments], "max_turns": 3}
     blocks["agent"] = agent | {"read_timeout_ms": 60_000}
     return Rig(user=user, blocks=blocks | dict(user.blocks), environ=environ)
