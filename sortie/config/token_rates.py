@@ -12,9 +12,6 @@ from pydantic import BaseModel, ConfigDict
 from sortie.config.values import amount
 from sortie.model import Spending
 
-PUBLISHED = "2026-11"
-"""The month in which the rates below were read on their vendors' price lists."""
-
 ANY_MODEL = "*"
 """The name of the rates for models that have none of their own."""
 
@@ -83,8 +80,8 @@ RATES: Mapping[str, TokenRate] = {
     "gpt-5.2-codex": _GPT_5_2,
     "gpt-5.3-codex": _GPT_5_2,
 }
-"""Rates as their vendors published them; a model whose price depends on the length of each prompt
-is not among them."""
+"""Rates as their vendors published them by November 2026; a model whose price depends on the length
+of each prompt is not among them."""
 
 
 class TokenRates:

@@ -77,8 +77,14 @@ def recall(
             detail = _CRASHED.format(crash.times)
             baseline_final = crash.issue.id not in cut_short
             _park(claims, records, _fault(crash.issue, detail, now, baseline_final=baseline_final))
-    memory = Memory(
-        claims=tuple(claims.values()),
+    return _memory(recovered, tuple(claims.values()), now, wall), tuple(records)
+
+
+def _memory(
+    recovered: Recovered, claims: tuple[Waiting | HandingOff | Held, ...], now: float, wall: float
+) -> Memory:
+    return Memory(
+        claims=claims,
         paused=recovered.paused,
         sessions=dict(recovered.sessions),
         spent=dict(recovered.spent),
@@ -94,7 +100,6 @@ def recall(
         crashed=frozenset(crash.issue.id for crash in recovered.crashes),
         comments=recovered.comments,
     )
-    return memory, tuple(records)
 
 
 def _waits(retry: rec.RecordRetry, now: float) -> Waiting:

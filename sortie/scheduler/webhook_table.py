@@ -15,8 +15,6 @@ from msgspec.structs import replace
 from sortie.model import IssueId
 
 Subject = Literal["issues", "pull_requests"]
-
-SUBJECTS: tuple[Subject, ...] = ("issues", "pull_requests")
 """Of what a service tells changes: a tracker of issues, a forge of pull requests."""
 
 TRUST = 3600.0

@@ -96,37 +96,12 @@ def _write_of_issue(database: Database, record: _OfIssue, at: float) -> None:
             _replace_retry(database, record, at)
         case rec.ForgetRetry(issue_id=issue_id):
             database.change("delete_retry", issue_id=issue_id)
-        case rec.RecordHold(issue=issue, again=True):
-            database.change(
-                "rebase_hold",
-                issue_id=issue.id,
-                issue=issue_to_json(issue),
-                settled=int(record.baseline_final),
-            )
-        case rec.RecordHold(issue=issue, reason=reason, detail=detail):
-            database.change(
-                "replace_hold",
-                issue_id=issue.id,
-                issue=issue_to_json(issue),
-                reason=reason.value,
-                detail=cut(detail),
-                since=at,
-                settled=int(record.baseline_final),
-                handoff_state=record.handoff_state,
-            )
+        case rec.RecordHold():
+            _write_hold(database, record, at)
         case rec.ForgetHold(issue_id=issue_id):
             database.change("delete_hold", issue_id=issue_id)
-        case rec.RecordQuestion(issue_id=issue_id, asked=asked, again=True):
-            database.change("update_question", issue_id=issue_id, asked=question_to_json(asked))
-        case rec.RecordQuestion(issue_id=issue_id, asked=asked, delay=delay):
-            database.change(
-                "replace_question",
-                issue_id=issue_id,
-                asked=question_to_json(asked),
-                asked_at=at,
-                delay=delay,
-                due_at=None if delay is None else at + delay,
-            )
+        case rec.RecordQuestion():
+            _write_question(database, record, at)
         case rec.ForgetQuestion(issue_id=issue_id):
             database.change("delete_question", issue_id=issue_id)
         case rec.RecordHandoff(issue=issue, state=state):
@@ -168,6 +143,33 @@ def _write_of_issue(database: Database, record: _OfIssue, at: float) -> None:
             database.change("delete_crashes", issue_id=issue_id)
         case _:
             assert_never(record)
+
+
+def _write_hold(database: Database, record: rec.RecordHold, at: float) -> None:
+    values = {"issue_id": record.issue.id, "issue": issue_to_json(record.issue)}
+    settled = int(record.baseline_final)
+    if record.again:
+        database.change("rebase_hold", **values, settled=settled)
+        return
+    database.change(
+        "replace_hold",
+        **values,
+        reason=record.reason.value,
+        detail=cut(record.detail),
+        since=at,
+        settled=settled,
+        handoff_state=record.handoff_state,
+    )
+
+
+def _write_question(database: Database, record: rec.RecordQuestion, at: float) -> None:
+    values = {"issue_id": record.issue_id, "asked": question_to_json(record.asked)}
+    if record.again:
+        database.change("update_question", **values)
+        return
+    delay = record.delay
+    due_at = None if delay is None else at + delay
+    database.change("replace_question", **values, asked_at=at, delay=delay, due_at=due_at)
 
 
 def _replace_limit(database: Database, record: rec.RecordLimit, at: float) -> None:

@@ -67,15 +67,9 @@ def write_of_run(database: Database, record: OfRun, at: float, inherited: int) -
             values = activity_values(activity)
             _update_run(database, record, "set_run_activity", run_id, **values, at=at)
         case rec.RecordProcess(run_id=run_id, process=process):
-            started_at = process.started_at
+            pid, born = process.pid, process.started_at
             _update_run(
-                database,
-                record,
-                "set_run_process",
-                run_id,
-                pid=process.pid,
-                process_started_at=started_at,
-                at=at,
+                database, record, "set_run_process", run_id, pid=pid, process_started_at=born, at=at
             )
         case rec.RecordSession(run_id=run_id, session_id=session_id):
             _update_run(database, record, "set_run_session", run_id, session_id=session_id, at=at)
@@ -84,22 +78,20 @@ def write_of_run(database: Database, record: OfRun, at: float, inherited: int) -
             _update_run(database, record, "set_run_image", run_id, **values, at=at)
         case rec.RecordExit():
             _finish_run(database, record, at, inherited)
-        case rec.RecordDelivery(run_id=run_id, delivery=delivery):
-            _update_run(
-                database,
-                record,
-                "set_run_delivery",
-                run_id,
-                delivery=delivery_to_json(delivery),
-                pending=int(delivery.is_pending),
-                at=at,
-            )
-            database.change("settle_deliveries", run_id=run_id, issue_id=record.issue_id)
-            if record.diff is not None:
-                packed = zlib.compress(record.diff.encode("utf-8", "surrogatepass"))
-                database.change("replace_diff", run_id=run_id, diff=b85encode(packed).decode())
+        case rec.RecordDelivery():
+            _write_delivery(database, record, at)
         case _:
             assert_never(record)
+
+
+def _write_delivery(database: Database, record: rec.RecordDelivery, at: float) -> None:
+    run_id, delivery = record.run_id, record.delivery
+    text, pending = delivery_to_json(delivery), int(delivery.is_pending)
+    _update_run(database, record, "set_run_delivery", run_id, delivery=text, pending=pending, at=at)
+    database.change("settle_deliveries", run_id=run_id, issue_id=record.issue_id)
+    if record.diff is not None:
+        packed = zlib.compress(record.diff.encode("utf-8", "surrogatepass"))
+        database.change("replace_diff", run_id=run_id, diff=b85encode(packed).decode())
 
 
 def _insert_run(database: Database, record: rec.RecordRun, at: float) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 
 from msgspec import Struct
 
-from sortie.agents.permissions import is_inside
 from sortie.json_rpc import values
 from sortie.model.texts import cut, start_of
 from sortie.model.turns import AgentEvent, ToolEnded, ToolStarted
@@ -30,10 +29,6 @@ class ToolItem(Struct, frozen=True, kw_only=True):
     kind: str
     about: str = ""
     paths: tuple[str, ...] = ()
-
-    def is_outside(self, workspace: str) -> bool:
-        """Tell whether it names a path outside of a workspace."""
-        return any(not is_inside(path, workspace) for path in self.paths)
 
 
 class ToolItems:

@@ -56,50 +56,60 @@ class GaugeCollector(Collector):
         return _families(self._read())
 
 
+_PLAIN = (
+    ("sessions_running", "Runs under way.", "sessions_running"),
+    ("sessions_retrying", "Issues that wait to run again.", "sessions_retrying"),
+    ("issues_held", "Issues that are parked.", "issues_held"),
+    ("issues_queued", "Issues that could run and wait for room.", "issues_queued"),
+    ("issues_blocked", "Issues that cannot run before they change.", "issues_blocked"),
+    (
+        "workspaces_kept",
+        "Workspaces of finished issues that are kept for the work in them.",
+        "workspaces_kept",
+    ),
+    (
+        "watched_pull_requests",
+        "Pull requests that are watched until they are merged or closed.",
+        "watched_pull_requests",
+    ),
+    ("slots_available", "Runs that could be started now.", "slots_available"),
+    (
+        "active_sessions_elapsed_seconds",
+        "Seconds that the runs under way have taken so far, in total.",
+        "active_sessions_elapsed_seconds",
+    ),
+    ("dispatch_paused", "1 while dispatch is paused.", "dispatch_paused"),
+    ("workflow_valid", "1 while WORKFLOW.md is valid.", "workflow_valid"),
+    (
+        "agent_usage_limited",
+        "1 while no run is started because of the agent's usage limit.",
+        "usage_limited",
+    ),
+    (
+        "daily_budget_spent",
+        "1 while no run is started because the budget of the day is used up.",
+        "daily_budget_spent",
+    ),
+    ("store_writable", "1 while records can be written.", "store_writable"),
+    ("ready", "1 while /readyz answers 200.", "ready"),
+)
+"""Gauges without labels: the name, what it tells, and its field."""
+
+_RULE_SLOTS = (
+    ("used", "Runs of a rule under way."),
+    ("guaranteed", "Slots that no other rule is given."),
+    ("limit", "Runs of a rule that there may be at once."),
+)
+_NOTIFICATIONS = (
+    ("waiting", "Notifications that wait for a target."),
+    ("dead", "Notifications that were given up."),
+    ("oldest_age_seconds", "For how long the oldest waits."),
+)
+
+
 def _families(gauges: Gauges) -> Iterator[GaugeMetricFamily]:
-    plain: tuple[tuple[str, str, float], ...] = (
-        ("sessions_running", "Runs under way.", gauges.sessions_running),
-        ("sessions_retrying", "Issues that wait to run again.", gauges.sessions_retrying),
-        ("issues_held", "Issues that are parked.", gauges.issues_held),
-        ("issues_queued", "Issues that could run and wait for room.", gauges.issues_queued),
-        (
-            "issues_blocked",
-            "Issues that cannot run before they change.",
-            gauges.issues_blocked,
-        ),
-        (
-            "workspaces_kept",
-            "Workspaces of finished issues that are kept for the work in them.",
-            gauges.workspaces_kept,
-        ),
-        (
-            "watched_pull_requests",
-            "Pull requests that are watched until they are merged or closed.",
-            gauges.watched_pull_requests,
-        ),
-        ("slots_available", "Runs that could be started now.", gauges.slots_available),
-        (
-            "active_sessions_elapsed_seconds",
-            "Seconds that the runs under way have taken so far, in total.",
-            gauges.active_sessions_elapsed_seconds,
-        ),
-        ("dispatch_paused", "1 while dispatch is paused.", gauges.dispatch_paused),
-        ("workflow_valid", "1 while WORKFLOW.md is valid.", gauges.workflow_valid),
-        (
-            "agent_usage_limited",
-            "1 while no run is started because of the agent's usage limit.",
-            gauges.usage_limited,
-        ),
-        (
-            "daily_budget_spent",
-            "1 while no run is started because the budget of the day is used up.",
-            gauges.daily_budget_spent,
-        ),
-        ("store_writable", "1 while records can be written.", gauges.store_writable),
-        ("ready", "1 while /readyz answers 200.", gauges.ready),
-    )
-    for name, text, value in plain:
-        yield GaugeMetricFamily(f"sortie_{name}", text, value=float(value))
+    for name, text, plain in _PLAIN:
+        yield GaugeMetricFamily(f"sortie_{name}", text, value=float(getattr(gauges, plain)))
     yield _by("host", "ssh_host_usage", "Runs under way on a host.", gauges.ssh_host_usage)
     yield _by("host", "ssh_host_up", "1 while a host can be reached.", gauges.ssh_host_up)
     yield _by("unit", "spent_today", "What was used on this day.", gauges.spent_today)
@@ -108,22 +118,10 @@ def _families(gauges: Gauges) -> Iterator[GaugeMetricFamily]:
     limits = {name: limit for name, (_, limit) in budgets}
     yield _by("budget", "tracker_budget_remaining", "What may still be asked.", remaining)
     yield _by("budget", "tracker_budget_limit", "What may be asked in all.", limits)
-    for at, (name, text) in enumerate(
-        (
-            ("used", "Runs of a rule under way."),
-            ("guaranteed", "Slots that no other rule is given."),
-            ("limit", "Runs of a rule that there may be at once."),
-        )
-    ):
+    for at, (name, text) in enumerate(_RULE_SLOTS):
         values = {rule: slots[at] for rule, slots in gauges.rule_slots.items()}
         yield _by("rule", f"rule_slots_{name}", text, values)
-    for at, (name, text) in enumerate(
-        (
-            ("waiting", "Notifications that wait for a target."),
-            ("dead", "Notifications that were given up."),
-            ("oldest_age_seconds", "For how long the oldest waits."),
-        )
-    ):
+    for at, (name, text) in enumerate(_NOTIFICATIONS):
         counts = {target: found[at] for target, found in gauges.notifications.items()}
         yield _by("target", f"notifications_{name}", text, counts)
 
