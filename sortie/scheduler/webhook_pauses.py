@@ -21,7 +21,8 @@ LONGEST_POLL_PAUSE = 600.0
 """Seconds up to which that makes them be apart."""
 
 LOOK_PAUSE = 3600.0
-"""Seconds between two looks at a pull request that nothing has named."""
+"""Seconds between two looks at the pull requests that nothing has named. All are looked at together
+then, those too that were looked at alone meanwhile: a list costs the same for many."""
 
 
 def arrival_for(state: SchedulerState, subject: Subject, watched: Watched | None) -> Arrival | None:
@@ -77,7 +78,8 @@ def next_look_at(
     moves = watched.watch.merging is not None or watched.ready or found.conflicts is None
     if arrival is None or moves or not arrival.counts(now):
         return regular
-    stretched = min(now + LOOK_PAUSE, arrival.trusted_until)
+    together = (now // LOOK_PAUSE + 1) * LOOK_PAUSE
+    stretched = min(together, arrival.trusted_until)
     return max(regular, min(stretched, *_own_deadlines(state, watched, now)))
 
 

@@ -262,6 +262,22 @@ def test_a_named_pull_request_is_looked_at_soon_and_alone(names: dict[str, Any])
     assert followed.seconds == 1.0
 
 
+def test_those_that_nothing_names_are_looked_at_together_once_an_hour() -> None:
+    """However late each was looked at before."""
+    made = watching("a", "b")
+    shown = [stands("a"), stands("b")]
+    made.tell(named(numbers=(ord("a"),)))
+    made.look(*shown, seconds=1.0)
+    looks = []
+    for _ in range(720):
+        made.tell(named(branches=("another",)))
+        looks += of_kind(made.look(*shown, seconds=10.0), do.LookAtPullRequests)
+
+    both = {IssueId("a"), IssueId("b")}
+    # The first was due before deliveries were counted on.
+    assert [set(look.pull_requests) for look in looks[1:]] == [both, both]
+
+
 def test_a_burst_of_deliveries_is_a_few_looks() -> None:
     """A check tells of each of its steps."""
     made = watching("a")
