@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Protocol
 
 from msgspec import Struct
@@ -27,6 +28,7 @@ from sortie.model.pull_requests import (
     PullRequestState,
     ReviewThread,
 )
+from sortie.model.webhooks import Part
 
 
 class GitCredential(Struct, frozen=True, kw_only=True):
@@ -72,6 +74,10 @@ class CommitStatus(Struct, frozen=True, kw_only=True):
     sentence: str
 
 
+NOTHING_CHANGED: Mapping[str, Part] = MappingProxyType({})
+"""No part of any pull request."""
+
+
 class Forge(Protocol):
     """One repository of a forge."""
 
@@ -95,13 +101,19 @@ class Forge(Protocol):
         ...
 
     async def look(
-        self, pull_requests: Sequence[PullRequest], *, afresh: bool = False, told: bool = False
+        self,
+        pull_requests: Sequence[PullRequest],
+        *,
+        afresh: bool = False,
+        changed: Mapping[str, Part] = NOTHING_CHANGED,
+        told: bool = False,
     ) -> Mapping[str, PullRequestState]:
         """Return how pull requests stand, by their ids; what is gone is left out. Raises where
         the repository itself cannot be seen.
 
         It costs as few requests as the forge allows: what it shows as unchanged is remembered,
-        unless ``afresh`` asks for this moment; for longer where changes are ``told`` by webhooks.
+        unless ``afresh`` asks for this moment, or a part of one, by its id, is known to have
+        ``changed``; for longer where changes are ``told`` by webhooks.
         """
         ...
 

@@ -5,6 +5,7 @@ came up only lately and may still register. One that has failed may be made agai
 is read after a while.
 Rule 2: nothing is believed for longer than LIFE, or TOLD_LIFE where webhooks tell of changes.
 Rule 3: what the list of pull requests tells is taken from it each time, and costs nothing.
+Rule 4: what is known to have changed is read, and all else as if that were not known.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections import OrderedDict
 from msgspec import Struct
 
 from sortie.model.pull_requests import CheckState, PullRequestState
+from sortie.model.webhooks import Part
 
 LIFE = 3600.0
 """Seconds after which everything is read again, whatever the forge shows."""
@@ -38,35 +40,78 @@ class Mark(Struct, frozen=True, kw_only=True):
 class Remembered(Struct, frozen=True, kw_only=True):
     """A state with its mark, and times by the monotonic clock.
 
-    ``read_at`` is when it was read, ``talk_at`` when its reviews, threads and comments were, and
-    ``head_at`` when the head was seen first.
+    ``checks_at`` is when its checks were read, ``talk_at`` when its reviews, threads and comments
+    were, and ``head_at`` when the head was seen first. ``events`` are what the forge notes of a
+    pull request beside comments, such as that it was reviewed, as they were when the reviews were
+    read.
     """
 
     mark: Mark
     state: PullRequestState
-    read_at: float
+    checks_at: float
     talk_at: float
     head_at: float
+    events: tuple[str, ...] = ()
 
-    def has_talk(self, mark: Mark, now: float, *, told: bool) -> bool:
-        """Tell whether reviews, threads and comments are still what they were."""
-        life = TOLD_LIFE if told else LIFE
-        return self.mark.talk == mark.talk and now - self.talk_at < life
-
-    def is_whole(self, mark: Mark, now: float, *, told: bool) -> bool:
-        """Tell whether nothing has to be read again."""
-        same = self.mark == mark and self.has_talk(mark, now, told=told)
-        return same and self._is_settled(now, told)
-
-    def _is_settled(self, now: float, told: bool) -> bool:
+    def is_settled(self, now: float, told: bool) -> bool:
+        """Tell whether no check may change unseen."""
         if self.state.pull_request.state != "open":
             return True
         if now - self.head_at < SETTLING:
             return False
         states = {check.state for check in self.state.checks}
-        if CheckState.FAILURE in states and not told and now - self.read_at >= SETTLING:
+        if CheckState.FAILURE in states and not told and now - self.checks_at >= SETTLING:
             return False
         return CheckState.PENDING not in states
+
+
+class Compared(Struct, frozen=True, kw_only=True):
+    """What is known of a pull request, and what the forge shows of it now.
+
+    ``part`` is what is known to have changed, None for nothing; ``told``: webhooks tell of changes.
+    """
+
+    known: Remembered | None
+    mark: Mark
+    head: str | None
+    part: Part | None
+    told: bool
+    now: float
+
+    @property
+    def talk_known(self) -> Remembered | None:
+        """What is known, if reviews, threads and comments are still that."""
+        known = self._known_without("talk")
+        return known if known is not None and known.mark.talk == self.mark.talk else None
+
+    @property
+    def checks_known(self) -> Remembered | None:
+        """What is known, if the checks of the head are still that. Where talk has changed, a mark
+        that shows so says nothing of them."""
+        known = self._known_without("checks")
+        if known is None or known.mark.checks != self.mark.checks:
+            return None
+        if self.head != known.state.pull_request.head or self._is_old(known.checks_at):
+            return None
+        same = known.mark == self.mark or self.part == "talk"
+        return known if same and known.is_settled(self.now, self.told) else None
+
+    def reviews_known(self, events: tuple[str, ...]) -> Remembered | None:
+        """Return what is known, if the reviews are still that: talk has changed, and comments and
+        events show how."""
+        known = self.known
+        if known is None or self.part != "talk" or self._is_old(known.talk_at):
+            return None
+        return known if known.mark.talk != self.mark.talk and known.events == events else None
+
+    def _known_without(self, part: Part) -> Remembered | None:
+        known = self.known
+        if known is None or self.part in ("all", part) or self._is_old(known.talk_at):
+            return None
+        return known
+
+    def _is_old(self, at: float) -> bool:
+        return self.now - at >= (TOLD_LIFE if self.told else LIFE)
 
 
 class RememberedStates:
@@ -82,18 +127,25 @@ class RememberedStates:
         return known
 
     def put(
-        self, mark: Mark, state: PullRequestState, now: float, talk_at: float | None = None
+        self,
+        compared: Compared,
+        state: PullRequestState,
+        *,
+        checks_at: float,
+        talk_at: float,
+        events: tuple[str, ...],
     ) -> PullRequestState:
-        """Remember a state and return it; ``talk_at`` where its talk is older than it."""
+        """Remember a state and return it, with when its checks and its talk were read."""
         id_, head = state.pull_request.id, state.pull_request.head
         before = self._states.get(id_)
         same = before is not None and before.state.pull_request.head == head
         self._states[id_] = Remembered(
-            mark=mark,
+            mark=compared.mark,
             state=state,
-            read_at=now,
-            talk_at=now if talk_at is None else talk_at,
-            head_at=before.head_at if before is not None and same else now,
+            checks_at=checks_at,
+            talk_at=talk_at,
+            head_at=before.head_at if before is not None and same else compared.now,
+            events=events,
         )
         self._states.move_to_end(id_)
         while len(self._states) > _MOST:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Literal
 
 from msgspec import Struct
 
 MOST_NAMES = 100
 """Names of one kind that are taken from one delivery; the others wait for the next poll."""
+
+Part = Literal["all", "talk", "checks"]
+"""Which part of a pull request has changed: its reviews, threads and comments (``talk``), the
+checks of its head, or anything."""
 
 
 class Mention(Struct, frozen=True, kw_only=True):
@@ -15,8 +20,8 @@ class Mention(Struct, frozen=True, kw_only=True):
 
     ``places`` are in compared form (``place_key``); there are none where a delivery tells none.
     ``issues`` are ids or identifiers of issues. Pull requests are named by their ``numbers``, by
-    the ``branches`` that were pushed to, and by ``commits``, which are their heads. ``ping``: the
-    service only tries whether deliveries arrive.
+    the ``branches`` that were pushed to, and by ``commits``, which are their heads; ``part`` is
+    what of them has changed. ``ping``: the service only tries whether deliveries arrive.
     """
 
     places: tuple[str, ...] = ()
@@ -24,6 +29,7 @@ class Mention(Struct, frozen=True, kw_only=True):
     numbers: tuple[int, ...] = ()
     branches: tuple[str, ...] = ()
     commits: tuple[str, ...] = ()
+    part: Part = "all"
     ping: bool = False
 
     @property
@@ -43,17 +49,24 @@ def place_key(name: object) -> str:
 
 
 def joined(mentions: Iterable[Mention]) -> tuple[Mention, ...]:
-    """Return mentions with those of one place made one, and each name once."""
-    found: dict[tuple[str, ...], Mention] = {}
+    """Return mentions with those of one place and part made one, and each name once."""
+    found: dict[tuple[Part, tuple[str, ...]], Mention] = {}
     for each in mentions:
-        known = found.get(each.places)
-        found[each.places] = each if known is None else _both(known, each)
+        key = each.part, each.places
+        known = found.get(key)
+        found[key] = each if known is None else _both(known, each)
     return tuple(found.values())
+
+
+def both_parts(one: Part | None, other: Part) -> Part:
+    """Return the part that holds both; None is nothing."""
+    return other if one in (None, other) else "all"
 
 
 def _both(one: Mention, other: Mention) -> Mention:
     return Mention(
         places=one.places,
+        part=one.part,
         issues=tuple(dict.fromkeys(one.issues + other.issues)),
         numbers=tuple(dict.fromkeys(one.numbers + other.numbers)),
         branches=tuple(dict.fromkeys(one.branches + other.branches)),

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from msgspec.structs import replace
 
 from sortie.config.reactions import ReactionsSettings
-from sortie.forges import Forge
+from sortie.forges import NOTHING_CHANGED, Forge
 from sortie.model import (
     LOCAL,
     Issue,
@@ -38,6 +38,7 @@ from sortie.model.watches import (
     PullRequestComment,
     ThreadReply,
 )
+from sortie.model.webhooks import Part
 from sortie.orchestrator.context import OrchestratorContext
 from sortie.scheduler import Event
 from sortie.scheduler import decisions as do
@@ -94,19 +95,11 @@ async def look(context: OrchestratorContext, question: do.LookAtPullRequests, te
 async def _looked(
     context: OrchestratorContext, question: do.LookAtPullRequests
 ) -> tuple[Mapping[str, PullRequestState], frozenset[str]]:
-    """Read what was named by deliveries as of now, and the others as the forge shows them."""
-    asked, rule = question.pull_requests, question.rule
-    named = tuple(one for issue_id, one in asked.items() if issue_id in question.named)
-    others = tuple(one for issue_id, one in asked.items() if issue_id not in question.named)
-    found: dict[str, PullRequestState] = {}
-    writers = frozenset[str]()
-    if named:
-        seen, may = await _seen(context, rule, named, afresh=True)
-        found, writers = {**found, **seen}, writers | may
-    if others:
-        seen, may = await _seen(context, rule, others, told=question.told)
-        found, writers = {**found, **seen}, writers | may
-    return found, writers
+    """Read what has changed by deliveries as of now, and all else as the forge shows it."""
+    asked = question.pull_requests
+    changed = {asked[issue_id].id: part for issue_id, part in question.named.items()}
+    requests = tuple(asked.values())
+    return await _seen(context, question.rule, requests, changed=changed, told=question.told)
 
 
 async def _seen(
@@ -115,11 +108,12 @@ async def _seen(
     requests: tuple[PullRequest, ...],
     *,
     afresh: bool = False,
+    changed: Mapping[str, Part] = NOTHING_CHANGED,
     told: bool = False,
 ) -> tuple[Mapping[str, PullRequestState], frozenset[str]]:
     """Return how pull requests stand, and who of those who have written something may push."""
     forge, redact = _forge(context, rule), context.run_context_for(LOCAL, "").redact
-    raw = await forge.look(requests, afresh=afresh, told=told)
+    raw = await forge.look(requests, afresh=afresh, changed=changed, told=told)
     found = {name: tidied(state, redact) for name, state in raw.items()}
     authors = {author for state in found.values() for author in _weighty(state)}
     writers = [author for author in sorted(authors) if await forge.may_write(author)]

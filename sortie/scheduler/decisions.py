@@ -28,6 +28,7 @@ from sortie.model import (
 from sortie.model.asked_questions import AskedQuestion
 from sortie.model.stages import PassedStage
 from sortie.model.watches import Errand, Reaction
+from sortie.model.webhooks import Part
 from sortie.scheduler.memory import TakenOver
 from sortie.scheduler.records import Record
 
@@ -130,13 +131,13 @@ class PostQuestion(Struct, frozen=True):
 
 class LookAtPullRequests(Struct, frozen=True):
     """Look at watched pull requests of one repository, that of ``rule``; answer with one
-    PullRequestsSeen of the same token. Those that deliveries have ``named`` are read as of now;
-    ``told``: deliveries are counted on to tell of changes of the others."""
+    PullRequestsSeen of the same token. Of those that deliveries have ``named`` the part is read as
+    of now that has changed; ``told``: deliveries are counted on to tell of all other changes."""
 
     token: int
     pull_requests: Mapping[IssueId, PullRequest]
     rule: str = ""
-    named: frozenset[IssueId] = frozenset()
+    named: Mapping[IssueId, Part] = field(default_factory=dict)
     told: bool = False
 
 

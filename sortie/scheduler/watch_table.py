@@ -14,6 +14,7 @@ from msgspec import Struct
 from sortie.model import Issue, IssueId
 from sortie.model.pull_requests import PullRequestState
 from sortie.model.watches import Watch
+from sortie.model.webhooks import Part
 from sortie.scheduler.webhook_table import SHORTEST_GAP
 
 TOGETHER = 5.0
@@ -32,10 +33,10 @@ class Watched(Struct, kw_only=True):
     ``head_known_at`` is when the newest of its heads became known, ``rerun_at`` when a check was
     made again, ``updated_at`` when its base was brought in, and ``front_since`` when it was at the
     front of the train. ``named_at`` is when the delivery of a webhook came that has named it since
-    it was looked at last, at ``looked_at``, None where none has; ``woken`` tells that of the look
-    under way, and ``gap`` is how long such looks are apart. ``counted_on``: deliveries were
-    counted on when it was seen last. ``not_before``: the forge was in
-    trouble, and is left alone until then.
+    it was looked at last, at ``looked_at``, None where none has; ``part`` is what has changed by
+    such. ``woken`` tells that of the look under way, and ``gap`` is how long such looks are apart.
+    ``counted_on``: deliveries were counted on when it was seen last. ``not_before``: the forge was
+    in trouble, and is left alone until then.
     """
 
     issue: Issue
@@ -59,6 +60,7 @@ class Watched(Struct, kw_only=True):
     refused: int = 0
     ready: bool = False
     named_at: float | None = None
+    part: Part | None = None
     looked_at: float = -math.inf
     woken: bool = False
     counted_on: bool = False

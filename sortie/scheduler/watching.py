@@ -149,9 +149,11 @@ def _look_at(state: SchedulerState, looks: list[Watched], now: float) -> None:
     token = state.next_request()
     for watched in looks:
         watched.token, watched.doing = token, "look"
+    parts = {watched.issue.id: watched.part or "all" for watched in looks}
+    for watched in looks:
         _note_look(state, watched, now)
     asked = {watched.issue.id: watched.watch.pull_request for watched in looks}
-    named = frozenset(watched.issue.id for watched in looks if watched.woken)
+    named = {watched.issue.id: parts[watched.issue.id] for watched in looks if watched.woken}
     told = is_counted_on(state, "pull_requests", looks[0], now)
     rule = state.rule_of(looks[0].issue)
     state.out.append(LookAtPullRequests(token, asked, rule, named, told))
@@ -161,7 +163,8 @@ def _note_look(state: SchedulerState, watched: Watched, now: float) -> None:
     """Tell how long a delivery has waited for the look that begins."""
     kind = state.policy_for(watched.issue).webhooks.forge
     tell_lag(state, kind, "pull_requests", watched.named_at, now)
-    watched.woken, watched.named_at, watched.looked_at = watched.named_at is not None, None, now
+    watched.woken, watched.looked_at = watched.named_at is not None, now
+    watched.named_at = watched.part = None
     if watched.woken:
         state.webhooks.looked_at = now
 

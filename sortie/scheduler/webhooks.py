@@ -15,8 +15,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from sortie import facts
-from sortie.model import IssueId
-from sortie.model.webhooks import Mention
+from sortie.model import IssueId, PullRequest
+from sortie.model.webhooks import Mention, Part, both_parts
 from sortie.scheduler.events import DeliveriesSeen
 from sortie.scheduler.polls import TOGETHER, poll_soon
 from sortie.scheduler.reconcile import reread
@@ -93,11 +93,31 @@ def _clear(state: SchedulerState, names: frozenset[str]) -> None:
 
 
 class _Named(Struct):
-    """What was named in one repository."""
+    """What was named in one repository, by kind and name, with the part that has changed."""
 
-    numbers: set[int] = field(default_factory=set)
-    branches: set[str] = field(default_factory=set)
-    commits: set[str] = field(default_factory=set)
+    parts: dict[tuple[str, int | str], Part] = field(default_factory=dict)
+
+    def add(self, mention: Mention) -> None:
+        """Take in what deliveries name."""
+        keys: list[tuple[str, int | str]] = [("number", each) for each in mention.numbers]
+        keys += [("branch", each) for each in mention.branches]
+        keys += [("commit", each) for each in mention.commits]
+        for key in keys:
+            self.parts[key] = both_parts(self.parts.get(key), mention.part)
+
+    def part_of(self, request: PullRequest) -> Part | None:
+        """Return what of a pull request has changed, None where it was not named."""
+        keys: list[tuple[str, int | str]] = [("number", request.number), ("branch", request.branch)]
+        keys.append(("commit", request.head or ""))
+        found: Part | None = None
+        for key in keys:
+            if (part := self.parts.get(key)) is not None:
+                found = both_parts(found, part)
+        return found
+
+    def has_branch(self, name: str) -> bool:
+        """Tell whether a branch was named."""
+        return ("branch", name) in self.parts
 
 
 def _wake_pull_requests(
@@ -110,27 +130,20 @@ def _wake_pull_requests(
     places: dict[str, _Named] = {}
     for mention in mentions:
         for place in mention.places:
-            named = places.setdefault(place, _Named())
-            named.numbers |= set(mention.numbers)
-            named.branches |= set(mention.branches)
-            named.commits |= set(mention.commits)
+            places.setdefault(place, _Named()).add(mention)
     for watched in state.watches.values():
         if state.policy_for(watched.issue).webhooks.forge != event.kind:
             continue
         request = watched.watch.pull_request
         named = places.get(repository_of(request), _Named())
-        is_named = (
-            event.overflowed
-            or request.number in named.numbers
-            or request.branch in named.branches
-            or request.head in named.commits
-        )
-        if is_named:
+        part = "all" if event.overflowed else named.part_of(request)
+        if part is not None:
             state.webhooks.suspects.pop(f"pull_requests {watched.issue.id}", None)
             if watched.named_at is None:
                 watched.named_at = came
+            watched.part = both_parts(watched.part, part)
             look_soon(state, watched, now)
-        elif request.base in named.branches:
+        elif named.has_branch(request.base):
             # It may conflict with its base now: look as soon as without webhooks, and not for each
             # push to the base.
             longest = state.policy.reactions.longest_interval

@@ -10,8 +10,9 @@ from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from sortie.model.webhooks import MOST_NAMES, place_key
+from sortie.model.webhooks import MOST_NAMES, Mention, Part, place_key
 
 LONGEST_NAME = 500
 """Characters of the longest name that is taken from a delivery."""
@@ -62,3 +63,11 @@ def branch_of(reference: str | None) -> str | None:
     if reference is None or not reference.startswith(BRANCHES):
         return None
     return reference.removeprefix(BRANCHES)
+
+
+def told_of(found: Mention, part: Part) -> Mention | None:
+    """Return a mention with the part of pull requests that has changed; None where it names
+    nothing."""
+    if found == Mention(places=found.places):
+        return None
+    return replace(found, part=part) if found.about_pull_requests else found

@@ -40,6 +40,14 @@ class GitLabTalk(Face):
         """Return discussions: plain comments, what GitLab notes itself, threads of the diff."""
         noted = Remark(99, "ann", "assigned to @bob")
         system = {"id": "s1", "individual_note": True, "notes": [self._shown_note(noted, True)]}
+        reviewed = [
+            {
+                "id": f"r{said.id}",
+                "individual_note": True,
+                "notes": [self._shown_note(Remark(5000 + said.id, said.author, said.state), True)],
+            }
+            for said in one.opinions
+        ]
         plain = [
             {"id": f"c{said.id}", "individual_note": True, "notes": [self._shown_note(said)]}
             for said in one.comments
@@ -54,7 +62,7 @@ class GitLabTalk(Face):
             of_diff = {"resolvable": True, "resolved": thread.resolved, "position": position}
             notes = [self._shown_note(note) | of_diff for note in thread.notes]
             threads.append({"id": f"d{thread.id}", "individual_note": False, "notes": notes})
-        return [system, *plain, *threads]
+        return [system, *reviewed, *plain, *threads]
 
     def _shown_note(self, note: Remark, system: bool = False) -> dict[str, Any]:
         return {

@@ -102,6 +102,7 @@ class HostedRepository:
         seen = head or self.git.heads()[one.branch]
         opinion = Opinion(self._id(), author, state, body, seen, bot)
         one.opinions.append(opinion)
+        one.timeline.append((opinion.id, "review"))
         self.touch(one)
         return opinion
 
@@ -122,6 +123,7 @@ class HostedRepository:
         thread = Conversation(self._id(), path, line, head, removed=removed)
         thread.notes.append(Remark(self._id(), author, body, bot))
         one.threads.append(thread)
+        one.timeline.append((thread.id, "review"))
         self.touch(one)
         return thread
 

@@ -32,9 +32,11 @@ class ForgeAtMerge:
         self.schedules = True
         self.did: list[str] = []
 
-    async def look(self, asked: Any, *, afresh: bool, told: bool) -> dict[str, PullRequestState]:
+    async def look(
+        self, asked: Any, *, afresh: bool, changed: Any, told: bool
+    ) -> dict[str, PullRequestState]:
         """See Forge."""
-        assert (afresh, told) == (True, False)
+        assert (afresh, changed, told) == (True, {}, False)
         return {asked[0].id: self.shown}
 
     async def may_write(self, _user: str) -> bool:

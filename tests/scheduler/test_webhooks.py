@@ -262,6 +262,26 @@ def test_a_named_pull_request_is_looked_at_soon_and_alone(names: dict[str, Any])
     assert followed.seconds == 1.0
 
 
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [(["talk"], "talk"), (["talk", "talk"], "talk"), (["talk", "checks"], "all"), (["all"], "all")],
+)
+def test_the_look_is_told_what_has_changed(parts: list[Any], expected: str) -> None:
+    """All that has changed since the last one, by whichever names, and nothing of before."""
+    made = watching("a", "b")
+    names: list[dict[str, Any]] = [{"numbers": (ord("a"),)}, {"branches": ("sortie/a",)}]
+
+    for part, name in zip(parts, names, strict=False):
+        made.tell(named(part=part, **name))
+    looks = of_kind(made.look(stands("a"), seconds=1.0), do.LookAtPullRequests)
+    made.tell(named(numbers=(ord("a"),), part="checks"))
+    for _ in range(200):
+        looks += of_kind(made.look(stands("a"), seconds=1.0), do.LookAtPullRequests)
+
+    named_looks = [dict(look.named) for look in looks if look.named]
+    assert named_looks == [{IssueId("a"): expected}, {IssueId("a"): "checks"}]
+
+
 def test_those_that_nothing_names_are_looked_at_together_once_an_hour() -> None:
     """However late each was looked at before."""
     made = watching("a", "b")

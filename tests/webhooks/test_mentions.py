@@ -91,20 +91,36 @@ def test_events_of_github(
 
 
 @pytest.mark.parametrize(
-    ("payload", "expected"),
+    ("event", "payload", "expected"),
     [
-        ({"issue": {"number": 7}, "is_pull": False}, {"issues": ("7",)}),
-        ({"issue": {"number": 8}, "is_pull": True}, {"numbers": (8,)}),
-        ({"issue": {"number": 8, "pull_request": {"merged": False}}}, {"numbers": (8,)}),
-        ({"pull_request": {"number": 8}, "review": {"type": "x"}}, {"numbers": (8,)}),
-        ({"ref": "refs/heads/b", "after": "abc"}, {"branches": ("b",)}),
-        ({"sha": "abc", "state": "success"}, {"commits": ("abc",)}),
-        ({"action": "published", "release": {}}, None),
+        ("issue_comment", {"issue": {"number": 7}, "is_pull": False}, {"issues": ("7",)}),
+        (
+            "issue_comment",
+            {"issue": {"number": 8}, "is_pull": True},
+            {"numbers": (8,), "part": "talk"},
+        ),
+        (
+            "issue_comment",
+            {"issue": {"number": 8, "pull_request": {"merged": False}}},
+            {"numbers": (8,), "part": "talk"},
+        ),
+        (
+            "pull_request_rejected",
+            {"pull_request": {"number": 8}, "review": {"type": "x"}},
+            {"numbers": (8,), "part": "talk"},
+        ),
+        ("pull_request", {"pull_request": {"number": 8}}, {"numbers": (8,)}),
+        ("push", {"ref": "refs/heads/b", "after": "abc"}, {"branches": ("b",)}),
+        ("status", {"sha": "abc", "state": "success"}, {"commits": ("abc",), "part": "checks"}),
+        ("unheard of", {"sha": "abc"}, {"commits": ("abc",)}),
+        ("release", {"action": "published", "release": {}}, None),
     ],
 )
-def test_events_of_gitea(payload: dict[str, Any], expected: dict[str, Any] | None) -> None:
-    """And of Forgejo, which sends the same."""
-    found = mention("gitea", {**payload, "repository": repository("Acme/Web")})
+def test_events_of_gitea(
+    event: str, payload: dict[str, Any], expected: dict[str, Any] | None
+) -> None:
+    """And of Forgejo, which sends the same. What part has changed is told where it is certain."""
+    found = mention("gitea", {**payload, "repository": repository("Acme/Web")}, event)
 
     assert found == (None if expected is None else Mention(places=HERE, **expected))
 
@@ -124,8 +140,12 @@ def test_events_of_gitea(payload: dict[str, Any], expected: dict[str, Any] | Non
             {"numbers": (8,), "branches": ("b",), "commits": ("abc",)},
         ),
         (
+            {"object_kind": "merge_request", "object_attributes": {"iid": 8, "action": "approved"}},
+            {"numbers": (8,), "part": "talk"},
+        ),
+        (
             {"object_kind": "note", "object_attributes": {"id": 1}, "merge_request": {"iid": 8}},
-            {"numbers": (8,)},
+            {"numbers": (8,), "part": "talk"},
         ),
         (
             {"object_kind": "note", "object_attributes": {"id": 1}, "issue": {"iid": 7}},
@@ -138,11 +158,11 @@ def test_events_of_gitea(payload: dict[str, Any], expected: dict[str, Any] | Non
                 "object_attributes": {"sha": "abc", "ref": "b"},
                 "merge_request": {"iid": 8, "source_branch": "b"},
             },
-            {"numbers": (8,), "branches": ("b",), "commits": ("abc",)},
+            {"numbers": (8,), "branches": ("b",), "commits": ("abc",), "part": "checks"},
         ),
         (
             {"object_kind": "build", "sha": "abc", "ref": "b"},
-            {"branches": ("b",), "commits": ("abc",)},
+            {"branches": ("b",), "commits": ("abc",), "part": "checks"},
         ),
         ({"object_kind": "push", "ref": "refs/heads/b"}, {"branches": ("b",)}),
         ({"object_kind": "tag_push", "ref": "refs/tags/v"}, None),
@@ -245,12 +265,14 @@ def test_more_names_than_are_taken_are_left_out(kind: str) -> None:
 
 
 def test_mentions_of_one_place_are_one() -> None:
-    """A burst names most things many times."""
+    """With what has changed, as far as that is the same. A burst names most things many times."""
     one = Mention(places=HERE, issues=("1",), numbers=(2,))
     other = Mention(places=HERE, issues=("1", "3"), commits=("c",), ping=True)
     elsewhere = Mention(places=("x",), issues=("1",))
+    talk = Mention(places=HERE, numbers=(3,), part="talk")
 
-    assert joined([one, elsewhere, other, one]) == (
+    assert joined([one, elsewhere, talk, other, one, talk]) == (
         Mention(places=HERE, issues=("1", "3"), numbers=(2,), commits=("c",), ping=True),
         elsewhere,
+        talk,
     )

@@ -12,8 +12,10 @@ from typing import Any
 import trio
 from msgspec.structs import replace
 
+from sortie.forges import NOTHING_CHANGED
 from sortie.forges.gitea.state import (
     checks_of,
+    events_of,
     labels_of,
     mark_of,
     pull_request_of,
@@ -21,8 +23,8 @@ from sortie.forges.gitea.state import (
     talk_of,
     threads_of,
 )
-from sortie.forges.http_forge import HttpForge
-from sortie.forges.remembered import RememberedStates
+from sortie.forges.http_forge import REVIEW_NOTE, HttpForge
+from sortie.forges.remembered import LIFE, Compared, RememberedStates
 from sortie.http.answers import HttpAnswer
 from sortie.http.at_once import each
 from sortie.http.client import HttpClient, segment
@@ -30,12 +32,15 @@ from sortie.http.json_values import list_of, mapping_of, number_of
 from sortie.http.pages import next_link, walk
 from sortie.http.requests import HttpRequest
 from sortie.model import PullRequest
-from sortie.model.pull_requests import PullRequestState
+from sortie.model.pull_requests import HeadCheck, Note, PullRequestState, Review, ReviewThread
+from sortie.model.webhooks import Part
 
 COMPUTING = 3.0
 """Seconds for which it is not believed that one cannot be merged."""
 
 _PROTECTION_LIFE = 300.0
+"""Seconds for which it is believed, where everything is to be read, what a base demands."""
+
 _MISSING = frozenset({404})
 
 
@@ -49,7 +54,12 @@ class GiteaLooks(HttpForge):
         self._required: dict[str, tuple[float, tuple[str, ...]]] = {}
 
     async def look(
-        self, pull_requests: Sequence[PullRequest], *, afresh: bool = False, told: bool = False
+        self,
+        pull_requests: Sequence[PullRequest],
+        *,
+        afresh: bool = False,
+        changed: Mapping[str, Part] = NOTHING_CHANGED,
+        told: bool = False,
     ) -> Mapping[str, PullRequestState]:
         """Return how pull requests stand; what is gone is left out."""
         few = len(pull_requests) == 1  # one request, and none for the list
@@ -64,7 +74,8 @@ class GiteaLooks(HttpForge):
                 self.known.forget(pull_request.id)
                 self._unmergeable.pop(pull_request.id, None)
             else:
-                found[pull_request.id] = await self._state(item, afresh, told)
+                part = "all" if afresh else changed.get(pull_request.id)
+                found[pull_request.id] = await self._state(item, part, told)
 
         await each(read, pull_requests)
         if any(one.id not in found for one in pull_requests):
@@ -98,28 +109,77 @@ class GiteaLooks(HttpForge):
         item = answer.json() if answer.ok else None
         return item if item is not None and str(item["id"]) == pull_request.id else None
 
-    async def _state(self, item: Any, afresh: bool, told: bool) -> PullRequestState:
+    async def _state(self, item: Any, part: Part | None, told: bool) -> PullRequestState:
         """Return how one stands, with what of it has to be read again."""
-        now, mark = trio.current_time(), mark_of(item)
-        pull_request = self.seen(pull_request_of(item))
-        known = self.known.get(pull_request.id)
-        listed = replace(
-            PullRequestState(pull_request=pull_request) if known is None else known.state,
-            pull_request=pull_request,
-            conflicts=self._conflicts(item, pull_request, now),
+        request = self.seen(pull_request_of(item))
+        known, now = self.known.get(request.id), trio.current_time()
+        compared = Compared(
+            known=known,
+            mark=mark_of(item),
+            head=request.head,
+            part=part,
+            told=told,
+            now=now,
+        )
+        state = replace(
+            PullRequestState(pull_request=request) if known is None else known.state,
+            pull_request=request,
+            conflicts=self._conflicts(item, request, now),
             labels=labels_of(item),
             automatic=True,
         )
-        if known is not None and not afresh and known.is_whole(mark, now, told=told):
-            return listed
-        number, what = item["number"], f"cannot read pull request {item['number']}"
+        checks, talk = compared.checks_known, compared.talk_known
+        if checks is not None and talk is not None:
+            return state
+        if checks is None:
+            state = replace(state, checks=await self._checks(request, part, now))
+        checks_at = now if checks is None else checks.checks_at
+        if talk is None:
+            return await self._with_talk(state, compared, checks_at)
+        times = {"checks_at": checks_at, "talk_at": talk.talk_at}
+        return self.known.put(compared, state, events=talk.events, **times)
+
+    async def _checks(
+        self, pull_request: PullRequest, part: Part | None, now: float
+    ) -> tuple[HeadCheck, ...]:
+        """Return the checks of the head, and what the base demands."""
+        what = f"cannot read pull request {pull_request.number}"
         statuses: list[Any] = []
         if pull_request.head and pull_request.state == "open":
             path = f"/commits/{segment(pull_request.head)}/statuses"
             statuses = await self.listed(path, what)
-        checks = checks_of(statuses, await self._demanded(pull_request.base, now))
-        if known is not None and not afresh and known.has_talk(mark, now, told=told):
-            return self.known.put(mark, replace(listed, checks=checks), now, known.talk_at)
+        life = _PROTECTION_LIFE if part == "all" else LIFE
+        return checks_of(statuses, await self._demanded(pull_request.base, now, life))
+
+    async def _with_talk(
+        self, state: PullRequestState, compared: Compared, checks_at: float
+    ) -> PullRequestState:
+        """Return a state with what people say. The timeline tells whether somebody has reviewed,
+        and not what is answered in threads: where there are any, all reviews are read."""
+        number = state.pull_request.number
+        what = f"cannot read pull request {number}"
+        timeline = await self.listed(f"/issues/{number}/timeline", what)
+        comments, queued = talk_of(timeline)
+        events, opinions, threads = events_of(timeline), state.reviews, state.threads
+        said = tuple(note for note in state.comments if note.id.startswith(REVIEW_NOTE))
+        known = None if threads else compared.reviews_known(events)
+        if known is None:
+            opinions, said, threads = await self._reviews(number, what)
+        state = replace(
+            state,
+            reviews=opinions,
+            threads=threads,
+            comments=(*comments, *said),
+            queued=queued,
+        )
+        talk_at = compared.now if known is None else known.talk_at
+        times = {"checks_at": checks_at, "talk_at": talk_at}
+        return self.known.put(compared, state, events=events, **times)
+
+    async def _reviews(
+        self, number: int, what: str
+    ) -> tuple[tuple[Review, ...], tuple[Note, ...], tuple[ReviewThread, ...]]:
+        """Return opinions, what was said beside them, and threads."""
         reviews = await self.listed(f"/pulls/{number}/reviews", what)
         opinions, said = reviews_of(reviews)
         notes: list[Any] = []
@@ -127,16 +187,7 @@ class GiteaLooks(HttpForge):
             if number_of(review.get("comments_count")):
                 path = f"/pulls/{number}/reviews/{segment(review['id'])}/comments"
                 notes += await self.listed(path, what)
-        comments, queued = talk_of(await self.listed(f"/issues/{number}/timeline", what))
-        state = replace(
-            listed,
-            checks=checks,
-            reviews=opinions,
-            threads=threads_of(notes),
-            comments=(*comments, *said),
-            queued=queued,
-        )
-        return self.known.put(mark, state, now)
+        return opinions, said, threads_of(notes)
 
     def _conflicts(self, item: Any, known: PullRequest, now: float) -> bool | None:
         """Return whether there are conflicts; a draft is never called mergeable."""
@@ -151,15 +202,15 @@ class GiteaLooks(HttpForge):
             before = self._unmergeable[known.id] = commits, now
         return True if now - before[1] >= COMPUTING else None
 
-    async def _demanded(self, base: str, now: float) -> tuple[str, ...]:
-        """Return the names of the checks that a base demands."""
+    async def _demanded(self, base: str, now: float, life: float) -> tuple[str, ...]:
+        """Return the names of the checks that a base demands, as it was so many seconds ago."""
         known = self._required.get(base)
-        if known is None or now >= known[0]:
+        if known is None or now - known[0] >= life:
             what = f"cannot see what the branch {base} demands"
             answer = await self.ask(f"/branches/{segment(base)}", what, wanted=_MISSING)
             branch = mapping_of(answer.json()) if answer.ok else {}
             names: tuple[str, ...] = ()
             if branch.get("enable_status_check"):
                 names = tuple(map(str, list_of(branch.get("status_check_contexts"))))
-            known = self._required[base] = now + _PROTECTION_LIFE, names
+            known = self._required[base] = now, names
         return known[1]

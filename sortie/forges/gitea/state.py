@@ -164,6 +164,12 @@ def talk_of(timeline: Sequence[Any]) -> tuple[tuple[Note, ...], bool]:
     return tuple(comments), scheduled
 
 
+def events_of(timeline: Sequence[Any]) -> tuple[str, ...]:
+    """Return what a timeline tells beside comments, such as reviews, and that one was dismissed."""
+    others = (item for item in timeline if word_of(item.get("type")) != "comment")
+    return tuple(f"{word_of(item.get('type'))} {word_of(item.get('id'))}" for item in others)
+
+
 def _note(item: Any) -> Note:
     author, bot = _author(item)
     body = text_of(item.get("body")) or ""

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from sortie.forges import CommitStatus, ForgeContext, GitCredential, Proposal
+from sortie.forges import NOTHING_CHANGED, CommitStatus, ForgeContext, GitCredential, Proposal
 from sortie.forges.github.check_runs import GitHubCheckRuns
 from sortie.forges.github.merging import GitHubMerging
 from sortie.forges.github.state import is_ours, pull_request_of_rest
@@ -19,6 +19,7 @@ from sortie.http.github_app import AppCredential
 from sortie.http.json_values import word_of
 from sortie.model import PullRequest, TrackerError, TrackerErrorKind
 from sortie.model.pull_requests import PullRequestState, ReviewThread
+from sortie.model.webhooks import Part
 
 ENDPOINT = "https://api.github.com"
 
@@ -132,10 +133,15 @@ class GitHubForge(GitHubMerging, GitHubCheckRuns):
         )
 
     async def look(
-        self, pull_requests: Sequence[PullRequest], *, afresh: bool = False, told: bool = False
+        self,
+        pull_requests: Sequence[PullRequest],
+        *,
+        afresh: bool = False,
+        changed: Mapping[str, Part] = NOTHING_CHANGED,
+        told: bool = False,
     ) -> Mapping[str, PullRequestState]:
         """Return how pull requests stand; a batch costs one request, so none is remembered."""
-        del afresh, told
+        del afresh, changed, told
         found = await self.batches.read(pull_requests)
         if any(one.id not in found for one in pull_requests):
             await self.require_visible()

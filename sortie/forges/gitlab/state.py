@@ -215,6 +215,16 @@ def talk_of(
     return tuple(threads), tuple(comments)
 
 
+def events_of(discussions: Sequence[Any]) -> tuple[str, ...]:
+    """Return what GitLab itself notes, such as that somebody has approved, or does so no more."""
+    return tuple(
+        word_of(note.get("id"))
+        for item in discussions
+        for note in list_of(item.get("notes"))
+        if note.get("system")
+    )
+
+
 def _note(item: Any) -> Note:
     name = word_of(mapping_of(item.get("author")).get("username"))
     body = text_of(item.get("body")) or ""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from msgspec import Struct
 from msgspec.json import Decoder
 
-from sortie.model.webhooks import Mention
+from sortie.model.webhooks import Mention, Part
 from sortie.webhooks import WebhookAdapter, WebhookDelivery
-from sortie.webhooks.payloads import HookedRepository, branch_of, names, numbers
+from sortie.webhooks.payloads import HookedRepository, branch_of, names, numbers, told_of
 from sortie.webhooks.signatures import require_hex_digest
 
 _SIGNATURE = "x-gitea-signature"
@@ -43,6 +45,15 @@ class _GiteaPayload(Struct):
 
 
 _PAYLOADS = Decoder(_GiteaPayload)
+_PARTS: Mapping[str, Part] = {
+    "issue_comment": "talk",
+    "pull_request_approved": "talk",
+    "pull_request_rejected": "talk",
+    "pull_request_comment": "talk",
+    "status": "checks",
+    "workflow_run": "checks",
+    "workflow_job": "checks",
+}
 
 
 def _mention(delivery: WebhookDelivery) -> Mention | None:
@@ -63,7 +74,7 @@ def _mention(delivery: WebhookDelivery) -> Mention | None:
         branches=names([branch_of(told.ref), *(run.head_branch for run in runs)]),
         commits=names([told.sha, *(run.head_sha for run in runs)]),
     )
-    return found if found != Mention(places=places) else None
+    return told_of(found, _PARTS.get(delivery.headers.get("x-gitea-event", ""), "all"))
 
 
 ADAPTER = WebhookAdapter(

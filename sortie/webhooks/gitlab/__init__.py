@@ -10,13 +10,14 @@ import base64
 import binascii
 import hmac
 import re
+from collections.abc import Mapping
 
 from msgspec import Struct
 from msgspec.json import Decoder
 
-from sortie.model.webhooks import Mention
+from sortie.model.webhooks import Mention, Part
 from sortie.webhooks import NotAuthentic, WebhookAdapter, WebhookDelivery
-from sortie.webhooks.payloads import branch_of, names, numbers, path_of, places_of
+from sortie.webhooks.payloads import branch_of, names, numbers, path_of, places_of, told_of
 from sortie.webhooks.signatures import digest, require_recent, require_same
 
 _SIGNATURE, _TOKEN = "webhook-signature", "x-gitlab-token"
@@ -77,6 +78,7 @@ class _ObjectAttributes(Struct):
     """The issue, note, merge request or pipeline that a delivery is about."""
 
     iid: int | None = None
+    action: str | None = None
     sha: str | None = None
     ref: str | None = None
     source_branch: str | None = None
@@ -102,6 +104,8 @@ _PAYLOADS = Decoder(_GitLabPayload)
 _ISSUES = frozenset({"issue", "work_item"})
 _REFERENCES = frozenset({"push"})
 _CHECKS = frozenset({"pipeline", "build"})
+_APPROVALS = frozenset({"approval", "approved", "unapproval", "unapproved"})
+_PARTS: Mapping[str | None, Part] = {"note": "talk", "pipeline": "checks", "build": "checks"}
 
 
 def _mention(delivery: WebhookDelivery) -> Mention | None:
@@ -127,7 +131,8 @@ def _mention(delivery: WebhookDelivery) -> Mention | None:
         branches=names(branches),
         commits=names(commits),
     )
-    return found if found != Mention(places=places) else None
+    is_approval = kind == "merge_request" and about.action in _APPROVALS
+    return told_of(found, "talk" if is_approval else _PARTS.get(kind, "all"))
 
 
 ADAPTER = WebhookAdapter(

@@ -11,6 +11,7 @@ from zlib import crc32
 
 from msgspec.structs import replace
 
+from sortie.forges import NOTHING_CHANGED
 from sortie.model import LostAnswer, PullRequest, TrackerError, TrackerErrorKind
 from sortie.model.pull_requests import (
     CheckState,
@@ -21,6 +22,7 @@ from sortie.model.pull_requests import (
     Review,
     ReviewThread,
 )
+from sortie.model.webhooks import Part
 
 CHECKS = ("build", "test")
 WRITERS = ("ann", "bob")
@@ -199,9 +201,15 @@ class FakeForge:
         return next(map(self.shown, open_ones), None)
 
     async def look(
-        self, pull_requests: Sequence[PullRequest], *, afresh: bool = False, told: bool = False
+        self,
+        pull_requests: Sequence[PullRequest],
+        *,
+        afresh: bool = False,
+        changed: Mapping[str, Part] = NOTHING_CHANGED,
+        told: bool = False,
     ) -> Mapping[str, PullRequestState]:
-        """See Forge; what is shown may be a minute old unless ``afresh``."""
+        """See Forge; what is shown may be a minute old unless ``afresh``, or known to have
+        ``changed``."""
         del told
         self.looks += 1
         self._go_wrong(change=False, done=False)
@@ -212,7 +220,8 @@ class FakeForge:
             now, state = self.clock(), self.truth(request)
             shown = self._shown.setdefault(asked.id, [])
             shown.append((now, state))
-            if not afresh and self.trouble and self.luck.random() < 0.2:
+            is_now = afresh or asked.id in changed
+            if not is_now and self.trouble and self.luck.random() < 0.2:
                 state = self.luck.choice([s for at, s in shown if at > now - 60])
             found[asked.id] = state
         return found
