@@ -175,6 +175,9 @@ class RunDelivery:
             return end
         assert self._work is not None
         with delivery_needed():
+            if not self.repository.was_fetched:  # the run goes on, and has checked nothing out
+                access = await self._remote.access()
+                await self.repository.fetch(access, self._environment.for_git())
             fault = await self._prove(self._work, issue)
             if fault is None:
                 if not self._work.delivery.files_changed:

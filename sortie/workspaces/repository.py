@@ -88,6 +88,12 @@ class Repository:
         )
         return said.strip()
 
+    @property
+    def was_fetched(self) -> bool:
+        """Whether this daemon has fetched it. The first fetch removes from the mirror what an
+        earlier daemon has left half done there, so nothing may work in the mirror before."""
+        return self._fetched_at is not None
+
     def know_base(self, base: str) -> None:
         """Know the base of work that another daemon has begun, where nothing was fetched yet."""
         self.base = self.base or base
