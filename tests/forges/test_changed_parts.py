@@ -106,6 +106,7 @@ async def test_what_was_not_told_is_read_in_time(
             if at == 1:
                 rig.service.set_check(BRANCH, "test", "failure")
             rig.service.add_comment(1, "ann", f"Hello {at}")
+            rig.service.review(1, "bob", "approved")
             state = await one.look(part)
             mock_clock.jump(TOLD_LIFE / 6)
         assert [check.state.value for check in state.checks] == ["failure"]
