@@ -11,9 +11,11 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 import trio
+from psutil import process_iter
 
 from tests.e2e.conftest import Start, fleet, loaded, place, start
 from tests.e2e.place import Json, Place
@@ -219,21 +221,22 @@ async def test_a_usage_limit_of_codex_is_known(stage: Stage, start: Start) -> No
 async def test_it_is_stopped_in_a_tool_and_goes_on_later(stage: Stage, start: Start) -> None:
     """A stop in mid-tool leaves nothing alive; the next daemon's run knows what was said."""
     program = stage.program
+    seconds = f"600.{uuid4().int}"
     stage.script(
         Answer(text="remember ALPHA"),
-        program.run("echo $$ > tool-pid; exec sleep 600"),
+        program.run(f"echo begun > tool-began; exec sleep {seconds}"),
         Answer(text="it was stopped"),
     )
     stage.write_workflow(TRUSTING, max_turns=2)
 
     async with start("--log-level", "debug", **stage.environ) as daemon:
         await daemon.line("turn.completed", within=SLOW)
-        await _there(stage.made("tool-pid"))
-        pid = int(stage.made("tool-pid").read_text())
+        await _there(stage.made("tool-began"))
         daemon.signal(signal.SIGTERM)
         assert await daemon.exit_code(within=SLOW) == 0
         begun = daemon.lines("session.started")[0]["session"]
-    assert not Path(f"/proc/{pid}").exists()
+    # Its pid is of another namespace.
+    assert ["sleep", seconds] not in [each.info["cmdline"] for each in process_iter(["cmdline"])]
     again = stage.script(Answer(text="went on"))
     lines = await stage.run()
 
