@@ -170,7 +170,7 @@ class Logins:
         self.host = "h"
         self.login_limit = LoginLimit("h")
         self.generation = 1
-        self.lends_shells = False
+        self.lends_shells = self.is_relayed = False
         self.env: Mapping[str, str] = {
             "HOME": str(home),
             "PATH": os.environ["PATH"],
