@@ -72,9 +72,14 @@ class TurnRecord:
         return known[-1] if known else ""
 
     @property
+    def pids(self) -> list[int]:
+        """The processes that the turn was launched in, one after another."""
+        return [event.process.pid for event in self.events if isinstance(event, Launched)]
+
+    @property
     def pid(self) -> int:
         """The process that the turn was launched in. Raises NotKept unless there is exactly one."""
-        found = [event.process.pid for event in self.events if isinstance(event, Launched)]
+        found = self.pids
         require(len(found) == 1, f"Launched was sent {len(found)} times in one turn")
         return found[0]
 

@@ -84,10 +84,19 @@ async def _recall(subject: Subject, session: Session) -> None:
 
 
 async def _kill(subject: Subject, session: Session) -> None:
-    """Kill the agent in mid-turn; the turn ends, however."""
+    """Kill the agent in mid-turn; the turn ends, however.
+
+    One that was killed before it said anything may be prompted once more, in another process.
+    """
     scenario, record = subject.scenario("hang", "tool"), TurnRecord()
+    killed: set[int] = set()
     with subject.within(2 * subject.stop_bound, "the end of the killed turn"):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(subject.turn, session, scenario.prompt, record)
             await record.until(record.launched, "it was launched")
-            await subject.signal(record.pid, "KILL")
+            while not record.over.is_set():
+                for pid in record.pids:
+                    if pid not in killed:
+                        killed.add(pid)
+                        await subject.signal(pid, "KILL")
+                await trio.sleep(0.01)
