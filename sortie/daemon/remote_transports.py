@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import platform
+import secrets
 from collections.abc import Callable, Mapping
 from functools import partial
 
@@ -56,7 +57,7 @@ class RemoteTransports:
         self.helper_environ: Mapping[str, str] = {}
         self._locks: dict[HostKey, RootLocks] = {}
         # Pids and names are not unique: in containers they are the same again and again.
-        self._holder = f"pid {os.getpid()} on {platform.node()}, life {new_nonce()[:8]}"
+        self._holder = f"pid {os.getpid()} on {platform.node()}, life {secrets.token_hex(8)}"
         self._noticed: set[tuple[str, str]] = set()
         self._unwanted: set[HostKey] = set()
         self._news = trio.Event()

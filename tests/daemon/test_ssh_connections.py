@@ -11,9 +11,11 @@ import pytest
 import trio
 
 from sortie.config.settings import Settings
+from sortie.daemon.remote_transports import RemoteTransports
 from sortie.daemon.ssh_connections import SshConnections
 from sortie.daemon.transports import RemoteHosts, TransportPool, open_transports
 from sortie.model import HostError, HostTrouble
+from sortie.transports.host_health import HostHealth
 from sortie.transports.ssh.connection_pool import ConnectionPool
 from sortie.transports.ssh.settings import SshSettings
 from tests.transports.ssh.sshd import Keys, Sshd, requires_sshd, sshd_running, until
@@ -104,6 +106,20 @@ async def workflow(host: Sshd, hosts: RemoteHosts) -> AsyncIterator[TransportPoo
     environ = {"PATH": host.settings.search_path}
     async with open_transports(lambda _: None, environ, hosts=hosts) as pool:
         yield pool
+
+
+async def test_no_two_daemons_hold_a_root_under_one_name(
+    connections: SshConnections,
+) -> None:
+    """A host refuses a root to all who have another name than its holder. Daemons in containers may
+    have the same pid and the same host name, so nothing but their lives tells them apart."""
+
+    def ignore(*_: object) -> None:
+        """Take no notice."""
+
+    health = HostHealth(troubled=ignore, reached=ignore, reaped=ignore)
+    made = [RemoteTransports(ignore, {}, lambda: health, connections) for _ in range(1000)]
+    assert len({each._holder for each in made}) == 1000
 
 
 @requires_sshd
