@@ -136,8 +136,13 @@ class RemoteTransports:
                 self._holder,
                 new_nonce,
                 Bounds(handshake=handshake),
+                self._holds_root,
             )
         return self._locks[host, ssh]
+
+    def _holds_root(self, session: str) -> bool:
+        """Tell whether a session holds a root for us: by this name of its host, or by another."""
+        return any(locks.has_session(session) for locks in self._locks.values())
 
     def isolation_sentences(self) -> tuple[str, ...]:
         """Return what ends the processes of runs on each host that was asked."""

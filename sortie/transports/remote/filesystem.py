@@ -190,16 +190,17 @@ def holding_script(
     nonce: str,
     root: str,
     holder: str,
+    session: str,
     lease: float,
     leader: Lease | None = None,
     spared: Collection[str] = (),
 ) -> bytes:
-    """Return the question that holds a root for as long as its session lives.
+    """Return the question that holds a root for as long as its session lives, which has a name.
 
     With a lease, as ``leader``, the root is taken over from an older one of the same workflow; the
     programs of the supervisors with the ``spared`` ids go on.
     """
-    given = [assignment("holder", holder), assignment("lease", f"{lease:g}")]
+    given = assignments({"holder": holder, "session": session, "lease": f"{lease:g}"})
     given += [assignment("token", ""), _NO_LEADER] if leader is None else _leading(leader, spared)
     body = [text("paths"), _path("root", root), *given, text("hold")]
     return standing_question(nonce, body)

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 
 import trio
+from msgspec import Struct
 
 from sortie.model import HostError, HostTrouble
 from sortie.model.texts import start_of
@@ -28,22 +29,36 @@ from sortie.transports.remote.shell import ANSWER_BOUND, Shell
 from sortie.transports.ssh.connection_pool import ConnectionPool
 
 
+class _Hold(Struct, frozen=True):
+    """What holds a root: a session, by its name and its channel."""
+
+    session: str
+    channel: Channel
+
+
 class RootLocks:
     """The roots that one daemon holds on one host.
 
-    ``holder`` is what others are told of it; no other daemon may ever have the same. The programs
-    of supervisors with ``spared`` ids go on where a root is taken over now.
+    ``holder`` is what others are told of it; no other daemon may ever have the same. ``is_ours``
+    tells whether a session of this name holds a root for this daemon, on whatever host. The
+    programs of supervisors with ``spared`` ids go on where a root is taken over now.
     """
 
     def __init__(
-        self, pool: ConnectionPool, holder: str, new_nonce: Callable[[], str], bounds: Bounds
+        self,
+        pool: ConnectionPool,
+        holder: str,
+        new_nonce: Callable[[], str],
+        bounds: Bounds,
+        is_ours: Callable[[str], bool] | None = None,
     ) -> None:
         self._host = pool.host
         self._holder = holder
         self._new_nonce = new_nonce
         self._shell = Shell(pool, new_nonce, bounds.handshake)
         self._bounds = bounds
-        self._held: dict[str, Channel] = {}  # by the real path
+        self._held: dict[str, _Hold] = {}  # by the real path
+        self._is_ours = is_ours or self.has_session
         self._real: dict[str, str] = {}
         self._taking = trio.Lock()
         self.spared: Collection[str] = ()
@@ -79,8 +94,8 @@ class RootLocks:
         async with self._taking:
             if lease is not None:
                 lease.require()
-            channel = self._held.get(self._real.get(root, ""))
-            if channel is None or channel.closed.is_set() or channel.lease is not lease:
+            held = self._held.get(self._real.get(root, ""))
+            if held is None or held.channel.closed.is_set() or held.channel.lease is not lease:
                 await self._take(root, lease)
 
     @property
@@ -88,24 +103,31 @@ class RootLocks:
         """Whether any root is held."""
         return bool(self._held)
 
+    def has_session(self, name: str) -> bool:
+        """Whether a session of this name holds a root here."""
+        return any(
+            held.session == name and not held.channel.closed.is_set()
+            for held in self._held.values()
+        )
+
     async def aclose(self) -> None:
         """Give all of them back, and wait until they are."""
-        channels = tuple(self._held.values())
+        held = tuple(self._held.values())
         self.release()
-        for channel in channels:
-            await channel.closed.wait()
+        for each in held:
+            await each.channel.closed.wait()
 
     def release(self) -> None:
         """Give all of them back."""
-        for channel in self._held.values():
-            channel.abort()
+        for held in self._held.values():
+            held.channel.abort()
         self._held.clear()
 
     async def _take(self, root: str, lease: Lease | None) -> None:
         """Have the root held on a channel of its own."""
-        nonce = self._new_nonce()
+        nonce, session = self._new_nonce(), self._new_nonce()
         holder = self._holder if lease is None else f"{self._holder}, token {lease.token}"
-        text = holding_script(nonce, root, holder, self._bounds.lease, lease, self.spared)
+        text = holding_script(nonce, root, holder, session, self._bounds.lease, lease, self.spared)
         script = await self._shell.begin("hold a workspace root", nonce, text, at_rank=FIRST)
         kept = False
         try:
@@ -122,24 +144,19 @@ class RootLocks:
 
         Otherwise another session of this daemon does.
         """
-        whose, _, real = rest.partition(" ")
         if verdict == LOST:
             raise refused_leader(self._host, verdict)
         if verdict == "no":
             raise self._occupied(root, start_of(rest, HOST_REASON_LIMIT))
+        whose, _, where = rest.partition(" ")
+        session, _, real = where.partition(" ")
         if verdict != "yes" or whose not in ("held", "ours"):
             raise channel.lost or nonsense(self._host)
-        if (
-            whose == "ours"
-            and (former := self._held.get(real)) is not None
-            and former.closed.is_set()
-        ):
-            raise self._occupied(
-                root, "what held it for this daemon was lost and has not ended yet"
-            )
+        if whose == "ours" and not self._is_ours(session):
+            raise self._occupied(root, "what held it for this daemon has not ended yet")
         self._real[root] = real
         if whose == "held":
-            self._held[real] = channel
+            self._held[real] = _Hold(session, channel)
         return whose == "held"
 
     def _occupied(self, root: str, reason: str) -> HostError:

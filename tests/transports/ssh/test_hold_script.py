@@ -17,7 +17,7 @@ SHELLS = [shell for shell in ("dash", "bash", "busybox") if shutil.which(shell)]
 
 def answer(shell: Sequence[str], root: Path, path: str | None = None) -> str:
     """Return what a shell whose stdin ends at once says, without the mark of our words."""
-    script = holding_script("nonce", str(root), "pid 1 on alpha", 30)
+    script = holding_script("nonce", str(root), "pid 1 on alpha", "session-1", 30)
     env = {"PATH": path or os.environ["PATH"]}
     said = subprocess.run(
         shell, input=script, env=env, capture_output=True, check=False, timeout=60
@@ -79,7 +79,7 @@ def test_a_root_that_is_ours_already_is_said_to_be_so(
 ) -> None:
     """And nothing else is said."""
     root = tmp_path / "root"
-    script = holding_script("nonce", str(root), "pid 1 on alpha", 30)
+    script = holding_script("nonce", str(root), "pid 1 on alpha", "session-1", 30)
     env = {"PATH": path or os.environ["PATH"]}
     pipe = subprocess.PIPE
     with subprocess.Popen(shell, stdin=pipe, stdout=pipe, env=env) as first:
@@ -93,5 +93,29 @@ def test_a_root_that_is_ours_already_is_said_to_be_so(
 
         first.stdin.close()
 
-    assert begun[1].decode() == f"\1nonce yes held {root}\n"
-    assert said == f"here\nyes ours {root}\n"
+    assert begun[1].decode() == f"\1nonce yes held session-1 {root}\n"
+    assert said == f"here\nyes ours session-1 {root}\n"
+
+
+def test_a_name_of_ours_that_was_left_behind_is_told_by_its_session(
+    shell: list[str], path: str | None, tmp_path: Path
+) -> None:
+    """The next holder has the lock before its name stands in the file, which has that of the last
+    one until then."""
+    root = tmp_path / "root"
+    script = holding_script("nonce", str(root), "pid 2 on beta", "session-2", 30)
+    env = {"PATH": path or os.environ["PATH"]}
+    pipe = subprocess.PIPE
+    with subprocess.Popen(shell, stdin=pipe, stdout=pipe, env=env) as other:
+        assert other.stdin is not None
+        assert other.stdout is not None
+        other.stdin.write(script)
+        other.stdin.flush()
+        _ = [other.stdout.readline(), other.stdout.readline()]
+        (root / "@daemon.lock").write_text("pid 1 on alpha\n\nsession-0\n")
+
+        said = answer(shell, root, path)
+
+        other.stdin.close()
+
+    assert said == f"here\nyes ours session-0 {root}\n"

@@ -146,9 +146,9 @@ def test_a_launch_that_crosses_a_takeover_is_ended(shell: str, root: Path, tmp_p
 def hold(shell: str, root: Path, token: int) -> str:
     """Return what a session says that wants to hold the root, and whose stdin ends."""
     lease = Lease("flow", token, f"alpha:{token}", 0.0)
-    script = holding_script("n", str(root), f"life {token}", 30, lease)
+    script = holding_script("n", str(root), f"life {token}", "session", 30, lease)
     said = subprocess.run([shell], input=script, capture_output=True, check=False, timeout=60)
-    return said.stdout.decode().split("\1n ")[-1].removesuffix(f" {root}\n").strip()
+    return said.stdout.decode().split("\1n ")[-1].removesuffix(f" session {root}\n").strip()
 
 
 def test_a_token_is_written_upwards_only(shell: str, root: Path) -> None:

@@ -152,7 +152,8 @@ async def test_a_root_by_another_name_is_no_other_daemons(
     sshd: Sshd, one: ConnectionPool, root: str
 ) -> None:
     """What a daemon holds is its own through a link above it too, and under another host's name."""
-    first, again = locks(sshd, one, "pid 1 on alpha"), locks(sshd, one, "pid 1 on alpha")
+    first = locks(sshd, one, "pid 1 on alpha")
+    again = RootLocks(one, "pid 1 on alpha", new_nonce, Bounds(), first.has_session)
     await first.hold(root)
     link = Path(root).parent.with_name("link")
     link.symlink_to(Path(root).parent)
@@ -163,6 +164,19 @@ async def test_a_root_by_another_name_is_no_other_daemons(
     await until(lambda: one.sessions == 1)
     with pytest.raises(HostError, match="another daemon"):
         await locks(sshd, one, "pid 1 on beta").hold(f"{link}/root")
+
+
+async def test_a_name_in_the_lock_alone_holds_nothing(
+    sshd: Sshd, one: ConnectionPool, root: str
+) -> None:
+    """A root that was given back is not ours until it is taken again, while its session still ends
+    on the host, or another daemon that has it now has not yet written its name over ours."""
+    await locks(sshd, one, "pid 1 on alpha").hold(root)
+
+    with pytest.raises(HostError, match="has not ended yet") as caught:
+        await locks(sshd, one, "pid 1 on alpha").hold(root)
+
+    assert caught.value.trouble is HostTrouble.OCCUPIED
 
 
 async def test_a_lost_lock_is_taken_again(sshd: Sshd, one: ConnectionPool, root: str) -> None:

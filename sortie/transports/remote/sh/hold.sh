@@ -17,11 +17,13 @@ lock=./@daemon.lock
 [ -L "$lock" ] && no "$A_LINK"
 exists "$lock" && [ ! -f "$lock" ] && no "$PWD/@daemon.lock is no regular file; remove it"
 UNWRITABLE="@daemon.lock cannot be written in $PWD; look at the space and the rights there"
+# Says who holds the root. The daemon itself may do so by another name of it: through a link, or with
+# its home written out. The session tells that from a name which one that has just ended left behind.
 held() {
-  by=
-  IFS= read -r by <"$1"
-  if [ "$by" = "$holder" ]; then  # by another name: through a link, or with its home written out
-    yes "ours $PWD"
+  by= at=
+  { IFS= read -r by; IFS= read -r before; IFS= read -r at; } <"$1"
+  if [ "$by" = "$holder" ]; then
+    yes "ours ${at:--} $PWD"
     exit 0
   fi
   no "another daemon (${by:-it does not say which}) works in $PWD; give each daemon a workspace.root of its own, or each host to one daemon"
@@ -61,7 +63,7 @@ fi
 announce
 leading=
 [ -z "$token" ] || { start_of $$ && leading="${fence##*/} $token $$ $start"; }
-printf '%s\n' "$holder" ${leading:+"$leading"} >"$lock"
+printf '%s\n' "$holder" "$leading" "$session" >"$lock"
 
 # No root lies inside another daemon's: agents of one would work in workspaces of the other, which
 # would be removed with a root in them.
@@ -107,7 +109,7 @@ for other in $below; do
 done
 unset IFS
 end_older
-yes "held $PWD"
+yes "held $session $PWD"
 if timeout 5 true; then
   line() { timeout -s KILL "$lease" /bin/sh -c 'IFS= read -r x' <&3 3<&- 8<&- 9>&-; }
 else
