@@ -10,10 +10,9 @@ from contextlib import suppress
 
 import trio
 
-from sortie.http.under_lease import UNTAKEN_LIMIT
 from sortie.resources.lease import Lease, boot_time
 from sortie.scheduler import lease_times
-from sortie.scheduler.lease_times import Ending
+from sortie.scheduler.lease_times import UNTAKEN_LIMIT, Ending
 from sortie.store.leases import Fleet, LeaseStanding
 
 

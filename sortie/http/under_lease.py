@@ -10,23 +10,14 @@ arrived, or never will.
 
 from __future__ import annotations
 
-import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from sortie.model import LostAnswer, TrackerError, TrackerErrorKind
 from sortie.resources.lease import LeaseLost, current_lease, require_lease
-from sortie.scheduler.lease_times import KILL_MARGIN
-
-UNTAKEN_LIMIT = 5.0
-"""Seconds after which what the other side has not taken is given up, with its connection."""
-
-AHEAD = UNTAKEN_LIMIT - KILL_MARGIN
-"""Seconds for which a lease has to be valid still when something is sent: so what is sent has
-arrived, or never will, before another daemon can acquire the lease."""
-
-_TCP_USER_TIMEOUT = getattr(socket, "TCP_USER_TIMEOUT", None)
+from sortie.resources.untaken import SocketOptions, give_up_untaken, traced
+from sortie.scheduler.lease_times import AHEAD, UNTAKEN_LIMIT
 
 
 def require_right_to_change(attempt: str) -> None:
@@ -44,14 +35,16 @@ def extensions(attempt: str, *, is_change: bool) -> dict[str, Any]:
         require_right_to_change(attempt)
     if current_lease() is None:
         return {}
-    return {"trace": _change if is_change else _bound}
+    return {"trace": traced(_bound, _require) if is_change else traced(_bound)}
 
 
-async def _change(event: str, told: Mapping[str, Any]) -> None:
-    """Raise LeaseLost right before the request is sent where the lease is over."""
-    await _bound(event, told)
-    if event.endswith("send_request_headers.started"):
-        require_lease(AHEAD)
+def _bound(made: SocketOptions) -> None:
+    give_up_untaken(made, UNTAKEN_LIMIT)
+
+
+def _require() -> None:
+    """Raise LeaseLost where the lease is over, or nearly."""
+    require_lease(AHEAD)
 
 
 @contextmanager
@@ -73,11 +66,3 @@ def sending(attempt: str, *, is_change: bool) -> Iterator[None]:
     finally:
         if lease is not None and not settled:
             lease.leave_unanswered(UNTAKEN_LIMIT)
-
-
-async def _bound(event: str, told: Mapping[str, Any]) -> None:
-    """Bound a new connection. See https://www.encode.io/httpcore/extensions/#trace."""
-    if event == "connection.connect_tcp.complete":
-        made = told["return_value"].get_extra_info("socket")
-        if made is not None and _TCP_USER_TIMEOUT is not None:
-            made.setsockopt(socket.IPPROTO_TCP, _TCP_USER_TIMEOUT, int(UNTAKEN_LIMIT * 1000))

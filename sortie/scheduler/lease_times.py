@@ -17,6 +17,18 @@ from typing import Literal
 KILL_MARGIN = 2.0
 """Seconds before the end of a lease at which its holder is killed; less for a short lease."""
 
+UNTAKEN_LIMIT = 5.0
+"""Seconds after which a request that the other side has not taken is given up, with its
+connection."""
+
+AHEAD = UNTAKEN_LIMIT - KILL_MARGIN
+"""Seconds for which a lease has to be valid still when a change is sent: so what is sent has
+arrived, or never will, before another daemon can acquire the lease."""
+
+LINK_UNTAKEN_LIMIT = 10.0
+"""The same as ``UNTAKEN_LIMIT`` for a link to a host or a pod, which carries a run: a network that
+is away for less costs neither the lease nor the run. What is left is forgotten with the process."""
+
 PREFERENCE = 1.0
 """Seconds for which a lease that became free is left to the preferred candidate."""
 

@@ -147,7 +147,7 @@ class FailoverGame:
             **self._environ,
             **clock.environ,
             "KIRO_SIM_LOG": str(self.place.agents_log),
-            "SORTIE_WEIGHT": f"{1000 / 100**number:.12f}",
+            "SORTIE_WEIGHT": f"{1000 / 100**number:.6g}",
         }
         await daemon.__aenter__()
         made = Contender(place=place, daemon=daemon, machine=on, clock=clock)

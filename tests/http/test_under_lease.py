@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -16,9 +16,9 @@ from sortie.http.budget import Use
 from sortie.http.client import open_client
 from sortie.http.credentials import bearer
 from sortie.http.requests import HttpRequest
-from sortie.http.under_lease import AHEAD, UNTAKEN_LIMIT
 from sortie.model import TrackerError
 from sortie.resources.lease import LEASE, Lease, boot_time
+from sortie.scheduler.lease_times import AHEAD, UNTAKEN_LIMIT
 from tests.http.conftest import PROVIDER, TOKEN, Opened
 from tests.trackers.server.faults import Fault, Hang, Refuse, Reset
 from tests.trackers.server.serving import TestServer
@@ -58,11 +58,9 @@ async def test_what_is_not_taken_in_time_never_arrives(
     limits: list[int] = []
     bound = under_lease._bound
 
-    async def bounded(event: str, told: Mapping[str, Any]) -> None:
-        await bound(event, told)
-        if event == "connection.connect_tcp.complete":
-            made = told["return_value"].get_extra_info("socket")
-            limits.append(made.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT))
+    def bounded(made: Any) -> None:
+        bound(made)
+        limits.append(made.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT))
 
     monkeypatch.setattr(under_lease, "_bound", bounded)
     async with opened() as client:
@@ -78,10 +76,9 @@ async def test_nothing_is_sent_on_a_connection_that_outlived_the_lease(
     """The process was stopped while it connected; then what only reads is sent, and no change."""
     bound = under_lease._bound
 
-    async def stopped(event: str, told: Mapping[str, Any]) -> None:
-        await bound(event, told)
-        if event == "connection.connect_tcp.complete":
-            lease.valid_until = -1.0
+    def stopped(made: Any) -> None:
+        bound(made)
+        lease.valid_until = -1.0
 
     monkeypatch.setattr(under_lease, "_bound", stopped)
     async with opened() as client:

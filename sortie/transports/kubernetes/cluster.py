@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, contextmanager, suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ import trio
 from msgspec import Struct
 
 from sortie.model import HostError, HostTrouble
-from sortie.resources.lease import LeaseLost, require_lease
+from sortie.resources.lease import LeaseLost
 from sortie.transports.kubernetes.api_errors import (
     UNAUTHORIZED,
     ApiRefusal,
@@ -26,6 +26,7 @@ from sortie.transports.kubernetes.api_errors import (
     translated,
     unreachable,
 )
+from sortie.transports.kubernetes.under_lease import link_extensions, sending
 
 if TYPE_CHECKING:
     import httpx
@@ -133,32 +134,34 @@ class Cluster:
         given: dict[str, Any] = {"params": dict(params or {}), "headers": {"Content-Type": kind}}
         if body is not None:
             given["content"] = json.dumps(body)
-        try:
-            with trio.fail_after(ANSWER_BOUND):
-                api = await self._opened()
-                if method != "GET":
-                    require_lease()
-                namespace = None if cluster_wide else self.namespace
-                async with api.call_api(
-                    method, version=version, namespace=namespace, url=path, **given
-                ) as response:
-                    answer = response.json()
-        except LeaseLost:
-            raise
-        except Exception as exc:
-            raise self._translated(attempt, exc) from exc
+        with self._bounded(attempt):
+            api = await self._opened()
+        namespace = None if cluster_wide else self.namespace
+        asked = {**given, "version": version, "namespace": namespace, "url": path}
+        with sending(method), self._bounded(attempt):
+            async with api.call_api(method, **asked) as response:
+                answer = response.json()
         if not isinstance(answer, dict):
             raise self.error(attempt, "it answered what no API server says")
         return answer
 
     async def version(self) -> str:
         """Return the version of the API server. Raises HostError."""
+        with self._bounded("reach the API server"):
+            found = await (await self._opened()).async_version()
+            return str(found["gitVersion"])
+        raise AssertionError
+
+    @contextmanager
+    def _bounded(self, attempt: str) -> Iterator[None]:
+        """Bound what is asked within the block; raises what ``translated`` makes of a failure."""
         try:
             with trio.fail_after(ANSWER_BOUND):
-                found = await (await self._opened()).async_version()
-                return str(found["gitVersion"])
+                yield
+        except LeaseLost:
+            raise
         except Exception as exc:
-            raise self._translated("reach the API server", exc) from exc
+            raise self._translated(attempt, exc) from exc
 
     @asynccontextmanager
     async def watch(
@@ -221,7 +224,7 @@ class Cluster:
                     keepalive_ping_interval_seconds=None,
                     session_class=wire.BoundedSocket,
                     headers={"Authorization": f"Bearer {api.auth.token}"} if api.auth.token else {},
-                    extensions=sni if api.auth.tls_server_name else {},
+                    extensions={**link_extensions(), **(sni if api.auth.tls_server_name else {})},
                 )
                 socket: httpx_ws.AsyncWebSocketSession
                 socket = await stack.enter_async_context(connecting)

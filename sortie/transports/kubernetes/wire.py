@@ -15,6 +15,8 @@ import trio
 from kr8s._auth import KubeAuth
 from kr8s.asyncio import api as open_api
 
+from sortie.transports.kubernetes.under_lease import bound_request
+
 __all__ = ["BoundedSocket", "httpx", "httpx_ws", "kr8s", "open_api"]
 
 # A server that is newer than kr8s is no fault of anybody's.
@@ -64,3 +66,13 @@ class TransientFilesAuth(KubeAuth):
 
 _where_auth_is_made: Any = import_module("kr8s._api")
 _where_auth_is_made.KubeAuth = TransientFilesAuth
+_create_session = _where_auth_is_made.Api._create_session
+
+
+async def _create_bounded_session(api: Any) -> None:
+    """Make the client of an API as kr8s does, whose connections are bounded by the lease."""
+    await _create_session(api)
+    api._session.event_hooks = {"request": [bound_request]}
+
+
+_where_auth_is_made.Api._create_session = _create_bounded_session

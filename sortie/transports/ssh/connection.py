@@ -5,6 +5,8 @@ All methods run on the asyncio thread, but for what says otherwise.
 Rule 1: every hop shows a key that we accept, and is watched: one that does not answer for 45 s
 is given up with everything behind it.
 Rule 2: a dial ends within 30 s, and leaves nothing behind where it fails or is cancelled.
+Rule 3: what a daemon with a lease has sent, and the host has not taken, is given up after some
+seconds, and with the connection: it never arrives when another daemon leads.
 """
 
 from __future__ import annotations
@@ -19,6 +21,8 @@ import asyncssh
 import trio
 
 from sortie.model import TransportError
+from sortie.resources.untaken import discard_at_close, give_up_untaken
+from sortie.scheduler.lease_times import LINK_UNTAKEN_LIMIT
 from sortie.transports.remote.channel import PAUSE_ABOVE
 from sortie.transports.ssh.asyncio_thread import AsyncioThread
 from sortie.transports.ssh.channel import SshChannel
@@ -109,6 +113,7 @@ class HostConnection:
         self._host = host
         self._connections: list[asyncssh.SSHClientConnection] = []
         self._proxy: Proxy | None = None
+        self._is_bounded = False
         self._closing: asyncio.Task[None] | None = None
 
     def has_room(self, now: float) -> bool:
@@ -157,15 +162,26 @@ class HostConnection:
                 raise dial_trouble(exc, self._host, hop, via=via, said=said) from exc
             via = hop
 
-    def open_session(self, channel: SshChannel, command: str) -> Awaitable[None]:
+    def open_session(self, channel: SshChannel, command: str, has_lease: bool) -> Awaitable[None]:
         """Run a command on a channel; to be awaited. Cancelled, it returns at once, and the session
         is opened all the same: asyncssh would lose it. It is closed where the channel is aborted.
 
-        Raises SessionsFull, and HostError: DROPPED where the connection is lost.
+        Where the caller ``has_lease``, what this connection carries is bounded from now on. Raises
+        SessionsFull, and HostError: DROPPED where the connection is lost.
         """
+        if has_lease:
+            self._bound()
         opening = asyncio.create_task(self._open_session(channel, command))
         opening.add_done_callback(channel.opening_done)
         return asyncio.shield(opening)
+
+    def _bound(self) -> None:
+        """See rule 3. The kernel has no connection of ours where a program leads to the host."""
+        made = self._connections[0].get_extra_info("socket")
+        if not self._is_bounded and made is not None and self.alive:
+            give_up_untaken(made, LINK_UNTAKEN_LIMIT)
+            discard_at_close(made)
+            self._is_bounded = True
 
     async def _open_session(self, channel: SshChannel, command: str) -> None:
         try:

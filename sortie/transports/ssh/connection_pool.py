@@ -19,6 +19,7 @@ from functools import partial
 import trio
 
 from sortie.model import HostError, HostTrouble
+from sortie.resources.lease import current_lease
 from sortie.transports.remote.protocol import ScriptOutput
 from sortie.transports.remote.remote_script import RemoteScript
 from sortie.transports.remote.shell_link import ShellLink
@@ -74,6 +75,7 @@ class ConnectionPool(ShellLink):
         connections were lost meanwhile. The channel has to be aborted in the end. Raises HostError.
         """
         drops, until = 0, trio.current_time() + ROOM_BOUND
+        has_lease = current_lease() is not None
         while True:
             connection = await self._reserve(until)
             freed = partial(self._free, connection)
@@ -81,7 +83,7 @@ class ConnectionPool(ShellLink):
             channel.carrier = connection
             opened = False
             try:
-                await self._thread.call(connection.open_session, channel, command)
+                await self._thread.call(connection.open_session, channel, command, has_lease)
                 opened = True
                 return channel
             except SessionsFull as exc:
