@@ -87,6 +87,14 @@ class Candidacy:
         return bool(self.lost_for)
 
     @property
+    def is_overdue(self) -> bool:
+        """Whether this process still works for the workflow though its watchdog is about to kill it
+        for that: it was stopped, or the machine has slept."""
+        if self.lease is None or self.is_withdrawn:
+            return False
+        return boot_time() >= lease_times.kill_at(self.sent_at, self.seconds)
+
+    @property
     def ending(self) -> str:
         """Why the lease is given back."""
         return self._lost_by if self.is_lost else self.handing_over or "released"

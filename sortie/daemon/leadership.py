@@ -51,6 +51,11 @@ class Leaderships:
         """What keeps the leases, one for each database."""
         return self._keepers.values()
 
+    @property
+    def is_overdue(self) -> bool:
+        """Whether this process has to end, as a lease of it was over before it gave it up."""
+        return any(keeper.is_overdue for keeper in self.keepers)
+
     def keeper_of(self, settings: Settings) -> LeaseKeeper:
         """Return what keeps the leases of the database that the settings name; it works already."""
         address, key = _database_of(settings)

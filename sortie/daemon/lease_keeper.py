@@ -4,6 +4,7 @@ Rule 1: it has a connection of its own, so that neither a slow transaction nor a
 still keeps a lease from being renewed.
 Rule 2: a lease counts from the moment before its renewal was sent, on this machine's clock.
 Rule 3: the watchdog knows of a deadline before the daemon acts by it.
+Rule 4: a process that is about to be killed for a lease that is over changes nothing any more.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import psycopg
 from sortie.daemon.candidacy import Candidacy, LeaseCounts
 from sortie.daemon.server_thread import ServerThread
 from sortie.daemon.watchdog_client import LeaseWatchdog
-from sortie.resources.lease import Lease, boot_time
+from sortie.resources.lease import Lease, LeaseLost, boot_time
 from sortie.scheduler import lease_times
 from sortie.scheduler.rendezvous import preferred
 from sortie.store.leases import LeaseStanding
@@ -64,6 +65,8 @@ class LeaseKeeper(ServerThread):
         self._database = ""
         self._renew_at = 0.0
         self.is_coming_back = False
+        self.is_overdue = False
+        """Whether a lease was over before this process had ended what it did for the workflow."""
 
     def stand(self, candidacy: Candidacy) -> None:
         """Acquire a lease as soon as that is possible, and renew it until it is given back."""
@@ -80,8 +83,10 @@ class LeaseKeeper(ServerThread):
         """Give the lease back, if it is held, or leave it to its end: nothing is done for the
         workflow any more."""
         with self._extending:
+            self._note_overdue()
             candidacy.is_withdrawn = True
-            self._watchdog.clear(candidacy.workflow)
+            if not self.is_overdue:
+                self._watchdog.clear(candidacy.workflow)
 
         def withdraw() -> None:
             with self.guard:
@@ -121,9 +126,23 @@ class LeaseKeeper(ServerThread):
             candidacy.fail(error)
 
     def _end(self) -> None:
+        self._refuse_if_overdue()
         self._do_jobs()
         if not self.is_coming_back:
             self._leases.leave()
+
+    def _ensure_session(self) -> None:
+        self._refuse_if_overdue()
+        super()._ensure_session()
+
+    def _refuse_if_overdue(self) -> None:
+        """Raise LeaseLost where this process must not do anything any more."""
+        self._note_overdue()
+        if self.is_overdue:
+            raise LeaseLost("a lease was over before this daemon could give it up")
+
+    def _note_overdue(self) -> None:
+        self.is_overdue = self.is_overdue or any(one.is_overdue for one in self.candidacies)
 
     def _round(self) -> float:
         """Do what is due; return the seconds until the next look."""
@@ -235,16 +254,17 @@ class LeaseKeeper(ServerThread):
 
     def _acquire(self, candidacy: Candidacy, standing: LeaseStanding, wait: float) -> None:
         sent, seconds = boot_time(), candidacy.seconds
-        if not self._is_watched(candidacy, sent):
+        if candidacy.is_withdrawn:
             return
-        token = None
+        self._watchdog.start()
         self._unanswered.add(candidacy.workflow)
-        try:
-            token = self._leases.acquire(standing, seconds, wait)
-            self._unanswered.discard(candidacy.workflow)
-        finally:
-            if token is None:
-                self._watchdog.clear(candidacy.workflow)
+        token = self._leases.acquire(standing, seconds, wait)
+        if token is not None and not (
+            boot_time() < lease_times.cancel_at(sent, seconds) and self._is_watched(candidacy, sent)
+        ):
+            self._leases.give_back(token, "released")  # the answer came too late, or for nothing
+            token = None
+        self._unanswered.discard(candidacy.workflow)
         if token is None:
             return
         valid_until, refuse = lease_times.kill_at(sent, seconds), candidacy.counts.refuse

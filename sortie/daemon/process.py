@@ -148,6 +148,8 @@ async def _run_sole(
                     code = await _stand_by(life, candidacy, log)
     except LeaseLost as exc:
         log(DaemonStopped(reason=str(exc)))
+        if leaderships.is_overdue:  # what was stopped for longer than its lease does not come back
+            code = EXIT_FAILURE
     finally:
         with trio.CancelScope(shield=True):
             await leaderships.aclose(coming_back=code == BEGIN_ANEW)

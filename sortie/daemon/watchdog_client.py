@@ -30,6 +30,12 @@ class LeaseWatchdog:
         self._socket: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
 
+    def start(self) -> None:
+        """Have it run, so that it can be told of a deadline at once."""
+        with self._lock:
+            if self._socket is None:
+                self._start()
+
     def extend(self, workflow: str, deadline: float) -> None:
         """Have this process killed at a time of CLOCK_BOOTTIME, unless a later one follows."""
         with self._lock:

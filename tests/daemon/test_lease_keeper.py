@@ -23,6 +23,9 @@ SECONDS = 6.0
 class _Unwatched(LeaseWatchdog):
     """Kills nothing: the process is that of the tests."""
 
+    def _start(self) -> None:
+        pass
+
     def _tell(self, line: str) -> None:
         pass
 
@@ -102,3 +105,35 @@ async def test_a_lease_whose_time_to_give_up_has_come_is_renewed_no_more() -> No
     candidacy.renewed(now - 10.0)
 
     assert (renewable, candidacy.may_renew) == (True, False)
+
+
+async def test_a_leader_that_wakes_too_late_changes_nothing(
+    server: PostgresServer,
+) -> None:
+    """Its watchdog is about to kill it; until then it is no candidate once more, and gives nothing
+    back."""
+    schema = server.schema()
+    address = parse_address(server.url, schema, schema).of_shared_schema()
+    keeper, leader = _keeper(address, "one"), Candidacy("w", SECONDS)
+
+    def seen() -> object:
+        return [
+            server.ask(f'SELECT * FROM "{schema}".{table} ORDER BY 1, 2')
+            for table in ("daemons", "candidates", "leases", "leaderships")
+        ]
+
+    with trio.fail_after(60):
+        keeper.stand(leader)
+        await leader.leading.wait()
+        leader.sent_at -= 3600.0  # as after an hour in which this process was stopped
+        while keeper.error is None:
+            await trio.sleep(0.05)
+        before = seen()
+        keeper.join_again()
+        leader.lose("its lease could not be renewed in time")
+        keeper.withdraw(leader)
+        await run_in_thread(keeper.close)
+
+    assert seen() == before
+    assert keeper.is_overdue
+    assert "w" in keeper._watchdog._deadlines

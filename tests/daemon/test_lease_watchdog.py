@@ -37,6 +37,7 @@ class Watched:
             [sys.executable, "-c", DAEMON.format(before=before)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
         )
         self.watchdog = int(self.said().split()[1])
@@ -61,6 +62,8 @@ class Watched:
         assert self.process.stdout is not None
         self.process.stdin.close()
         self.process.stdout.close()
+        assert self.process.stderr is not None
+        self.process.stderr.close()
 
 
 @pytest.fixture
@@ -85,9 +88,15 @@ def is_gone(pid: int) -> bool:
 
 
 def test_a_deadline_that_passes_ends_the_process(watched: Watched) -> None:
-    """By SIGKILL; then the watchdog ends, too."""
+    """By SIGKILL; then the watchdog ends, too, and the last line of the log says why."""
     assert watched.process.wait(60) == -signal.SIGKILL
     assert is_gone(watched.watchdog)
+    assert watched.process.stderr is not None
+    (line,) = watched.process.stderr.readlines()
+    assert line.startswith(
+        f"sortie: the watchdog has killed the daemon, process {watched.process.pid}, with SIGKILL:"
+        " it neither renewed the lease of w in time nor gave it up"
+    )
 
 
 def test_a_stopped_process_is_ended_as_well(watched: Watched) -> None:
@@ -105,6 +114,20 @@ def test_what_was_extended_or_cleared_ends_nothing(watched: Watched) -> None:
     time.sleep(4)
     lives = watched.process.poll() is None
     watched.do("watchdog.extend('w', boot_time() + 0.1)")
+
+    assert lives
+    assert watched.process.wait(60) == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("said", ["watchdog.extend('w', boot_time() + 600)", "watchdog.clear('w')"])
+def test_a_watchdog_that_is_late_hears_what_was_said_in_time(watched: Watched, said: str) -> None:
+    """It may have been without a processor itself, for longer than the deadline."""
+    os.kill(watched.watchdog, signal.SIGSTOP)
+    watched.do(f"time.sleep(1.5); {said}; watchdog.extend('v', boot_time() + 600)")
+    os.kill(watched.watchdog, signal.SIGCONT)
+    time.sleep(1)
+    lives = watched.process.poll() is None
+    watched.do("watchdog.extend('v', boot_time() + 0.1)")
 
     assert lives
     assert watched.process.wait(60) == -signal.SIGKILL

@@ -147,7 +147,7 @@ class FailoverGame:
             **self._environ,
             **clock.environ,
             "KIRO_SIM_LOG": str(self.place.agents_log),
-            "SORTIE_WEIGHT": f"{1000 / 100**number:.6g}",
+            "SORTIE_WEIGHT": f"{max(1000 / 100**number, 1e-12):.12f}",
         }
         await daemon.__aenter__()
         made = Contender(place=place, daemon=daemon, machine=on, clock=clock)
@@ -215,7 +215,7 @@ class FailoverGame:
             await self._all_done()
         elif blow != "cut":
             await trio.sleep(self.chance.uniform(0.0, 5.0))
-        before = await self._seen()
+        before = await self._seen(former)
         if blow == "paused" and not NO_CLOCK:
             former.clock.set(_SLEEP)
         former.go_on()
@@ -225,7 +225,7 @@ class FailoverGame:
         with trio.fail_after(LIMIT):
             while not former.has_ended and not former.told("lease.", since=lines):
                 await trio.sleep(0.1)
-        if sleeps and (after := await self._seen()) != before:
+        if sleeps and (after := await self._seen(former)) != before:
             self.wrong.append(f"a leader that woke changed something: {before} is now {after}")
         if blow == "paused":  # its clocks are those of no watchdog that it would start now
             former.daemon.signal(signal.SIGTERM)
@@ -235,9 +235,13 @@ class FailoverGame:
         elif blow in ("killed", "stopped"):
             self.wrong.append(f"process {former.pid} lives that was {blow}")
 
-    async def _seen(self) -> object:
+    async def _seen(self, former: Contender) -> object:
         """Return all that a leader that wakes could change, once nothing is to be done any more."""
         return (
+            self.server.ask(
+                "SELECT id, expires, draining FROM sortie_shared.daemons WHERE name LIKE %s",
+                f"%:{former.pid}",
+            ),
             len(self.world.changes),
             [self.world.comments_on(number) for number in self.world.numbers],
             [self.world.updates_of(number) for number in self.world.numbers],

@@ -13,6 +13,7 @@ from contextlib import suppress
 
 _LOOK = 0.25  # seconds between looks at the clock, which no timeout of poll follows through sleep
 _SEARCHES = 20  # for processes that carry the mark
+_TELL_LIMIT = 10  # seconds for the last line of the log
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
@@ -40,22 +41,30 @@ class _Watch:
             self.is_over = True
 
     @property
-    def has_passed(self) -> bool:
+    def passed(self) -> list[str]:
+        """The workflows whose deadlines have passed."""
         now = time.clock_gettime(_CLOCK)
-        return any(deadline <= now for deadline in self.deadlines.values())
+        return [name for name, deadline in self.deadlines.items() if deadline <= now]
 
 
-def _watch(lines: socket.socket, daemon: int) -> None:
-    watch, heard, is_open = _Watch(), b"", True
-    while is_open and not watch.has_passed:
-        if select.select([lines], [], [], _LOOK if watch.deadlines else None)[0]:
+def _watch(lines: socket.socket, daemon: int, pid: int) -> None:
+    watch, heard, is_open, passed = _Watch(), b"", True, False
+    while is_open:
+        # This process may be late, and not the daemon: what was said meanwhile counts first.
+        passed = bool(watch.passed)
+        wait = 0.0 if passed else _LOOK if watch.deadlines else None
+        if select.select([lines], [], [], wait)[0]:
             data = lines.recv(65536)
             *whole, heard = (heard + data).split(b"\n")
             for line in whole:
                 watch.hear(line.decode())
             is_open = bool(data) and not watch.is_over
+        elif passed:
+            break
     if not watch.is_over:
         _end(watch, daemon)
+    if is_open:
+        _tell(watch, pid)
 
 
 def _end(watch: _Watch, daemon: int) -> None:
@@ -67,6 +76,18 @@ def _end(watch: _Watch, daemon: int) -> None:
         _kill_runs(watch)
         select.select([daemon], [], [], 5.0)  # readable once it has ended
         _kill_runs(watch)
+
+
+def _tell(watch: _Watch, pid: int) -> None:
+    """Say why the daemon has ended without a word, where it had its log."""
+    signal.alarm(_TELL_LIMIT)
+    text = (
+        f"sortie: the watchdog has killed the daemon, process {pid}, with SIGKILL: it neither"
+        f" renewed the lease of {', '.join(watch.passed)} in time nor gave it up, so it was"
+        " stopped, or hung; another daemon may lead now\n"
+    )
+    with suppress(OSError):
+        os.write(2, text.encode())
 
 
 def _kill_runs(watch: _Watch) -> None:
@@ -113,7 +134,7 @@ def _main() -> None:
     if os.getppid() != daemon:
         return
     os.write(lines, b"\n")  # it is watched from now on
-    _watch(socket.socket(fileno=lines), pidfd)
+    _watch(socket.socket(fileno=lines), pidfd, daemon)
 
 
 if __name__ == "__main__":

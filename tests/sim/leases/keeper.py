@@ -54,8 +54,10 @@ class SimKeeper:
 
     def withdraw(self, candidacy: Candidacy) -> None:
         """Give the lease back, if it is held: nothing is done for the workflow any more."""
+        is_overdue = candidacy.is_overdue
         candidacy.is_withdrawn = True
-        self._watchdog.clear(candidacy.workflow)
+        if not is_overdue:
+            self._watchdog.clear(candidacy.workflow)
         self.candidacies.pop(candidacy.workflow, None)
         self._joined = False
         lease, ending = candidacy.lease, candidacy.ending
@@ -163,21 +165,17 @@ class SimKeeper:
 
     async def _acquire(self, candidacy: Candidacy, standing: LeaseStanding, wait: float) -> None:
         sent = self._boot()
-        if not self._is_watched(candidacy, sent):
+        if candidacy.is_withdrawn:
             return
-        token = None
         self._unanswered.add(candidacy.workflow)
-        try:
-            token = await self._ask(partial(self._server.acquire, standing, self.daemon, wait))
-            self._unanswered.discard(candidacy.workflow)
-        finally:
-            if token is None:
-                self._watchdog.clear(candidacy.workflow)
+        token = await self._ask(partial(self._server.acquire, standing, self.daemon, wait))
+        is_in_time = self._boot() < lease_times.cancel_at(sent, candidacy.seconds)
+        if token is not None and not (is_in_time and self._is_watched(candidacy, sent)):
+            self._jobs.append(partial(self._server.give_back, token, "released"))
+            token = None  # the answer came too late, or for nothing
+        self._unanswered.discard(candidacy.workflow)
         if token is None:
             return
         until = lease_times.kill_at(sent, candidacy.seconds)
         lease = Lease(candidacy.workflow, token, self.daemon, until)
-        if candidacy.is_withdrawn:  # while the answer was on its way
-            self._jobs.append(partial(self._server.give_back, token, "released"))
-            return
         candidacy.acquired(lease, sent, standing)
