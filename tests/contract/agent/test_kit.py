@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ import toy_agent
 import trio
 from msgspec.structs import replace
 
-from sortie.agents import AgentContext
+from sortie.agents import AgentContext, Session, SessionParams
+from sortie.agents.kiro import ADAPTER as kiro
 from sortie.model import ErrorKind, TurnOutcome, TurnResult
 from sortie.model.turns import Launched
 from sortie.testing.agent import CHECKS, Status, this_machine
@@ -188,3 +190,30 @@ async def test_a_fault_of_a_living_agents_adapter_is_found(
 
     assert status is Status.FAILED
     assert re.search(seen, reason)
+
+
+class _Forgets:
+    """Kiro's adapter without one part of what a session is given."""
+
+    def __init__(self, context: AgentContext, part: str) -> None:
+        self._agent = kiro.create(context)
+        self._part = part
+
+    def session(self, params: SessionParams) -> AbstractAsyncContextManager[Session]:
+        """Forget it."""
+        return self._agent.session(replace(params, **{self._part: None}))
+
+
+@pytest.mark.parametrize(
+    ("part", "said"), [("start_turn", "called 0 times"), ("adopted", "is not `adopted`")]
+)
+async def test_an_adapter_that_cannot_be_adopted_is_found(
+    part: str, said: str, tmp_path: Path
+) -> None:
+    """It starts programs by itself, or takes a turn that was begun for a new one."""
+    status, reason = await verdict_on(
+        "kiro", "adoption.success", tmp_path, make=lambda context: _Forgets(context, part)
+    )
+
+    assert status is Status.FAILED
+    assert said in reason

@@ -2,7 +2,7 @@
 
 from importlib import import_module
 
-GROUPS = ("start", "turns", "ends", "stops", "processes", "output", "resume", "hosts")
+GROUPS = ("start", "turns", "ends", "stops", "processes", "output", "resume", "adoption", "hosts")
 
 for _group in GROUPS:
     import_module(f"{__name__}.{_group}")
