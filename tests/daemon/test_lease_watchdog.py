@@ -10,11 +10,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import psutil
 import pytest
 
 from sortie.daemon.lease_watchdog import __main__ as program
+from sortie.transports.local.cgroup_files import Hierarchy
+from sortie.transports.local.cgroups import RunGroups
 
 DAEMON = """
 import subprocess, sys, time
@@ -180,7 +183,7 @@ def test_runs_end_at_once_where_the_daemon_lingers(monkeypatch: pytest.MonkeyPat
 
         monkeypatch.setattr(program, "_kill", lambda _: None)
         monkeypatch.setattr(select, "select", wait)
-        watch = program._Watch()
+        watch = program._Watch(daemon.pid)
         watch.hear(f"mark {mark}")
         program._end(watch, pidfd)
         monkeypatch.undo()
@@ -201,3 +204,20 @@ def test_an_end_in_good_order_ends_nothing(watched: Watched) -> None:
     assert is_gone(watched.watchdog)
     time.sleep(2.5)
     assert watched.process.poll() is None
+
+
+def test_only_cgroups_of_the_daemon_itself_are_killed(tmp_path: Path) -> None:
+    """The next leader may be a process of the same machine, whose runs have theirs beside them."""
+    groups = RunGroups(Hierarchy(mount=str(tmp_path), root="/", own="/"), str(tmp_path))
+    ours = groups.new("run").directory
+    theirs = ours.replace(f".{os.getpid()}-", ".1-")
+    for directory in (str(tmp_path), ours, f"{ours}/inner", theirs):
+        os.makedirs(directory, exist_ok=True)
+        Path(directory, "cgroup.kill").touch()
+    watch = program._Watch(os.getpid())
+    watch.hear(f"cgroup {tmp_path}")
+
+    program._kill_runs(watch)
+
+    killed = {str(one.parent) for one in tmp_path.rglob("cgroup.kill") if one.read_text() == "1"}
+    assert killed == {ours, f"{ours}/inner"}

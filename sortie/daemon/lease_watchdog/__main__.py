@@ -18,9 +18,10 @@ _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 class _Watch:
-    """What the daemon has said."""
+    """What the daemon, the process ``pid``, has said."""
 
-    def __init__(self) -> None:
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
         self.deadlines: dict[str, float] = {}
         self.cgroups: list[str] = []
         self.mark: int | None = None
@@ -48,7 +49,7 @@ class _Watch:
 
 
 def _watch(lines: socket.socket, daemon: int, pid: int) -> None:
-    watch, heard, is_open, passed = _Watch(), b"", True, False
+    watch, heard, is_open, passed = _Watch(pid), b"", True, False
     while is_open:
         # This process may be late, and not the daemon: what was said meanwhile counts first.
         passed = bool(watch.passed)
@@ -64,7 +65,7 @@ def _watch(lines: socket.socket, daemon: int, pid: int) -> None:
     if not watch.is_over:
         _end(watch, daemon)
     if is_open:
-        _tell(watch, pid)
+        _tell(watch)
 
 
 def _end(watch: _Watch, daemon: int) -> None:
@@ -78,11 +79,11 @@ def _end(watch: _Watch, daemon: int) -> None:
         _kill_runs(watch)
 
 
-def _tell(watch: _Watch, pid: int) -> None:
+def _tell(watch: _Watch) -> None:
     """Say why the daemon has ended without a word, where it had its log."""
     signal.alarm(_TELL_LIMIT)
     text = (
-        f"sortie: the watchdog has killed the daemon, process {pid}, with SIGKILL: it neither"
+        f"sortie: the watchdog has killed the daemon, process {watch.pid}, with SIGKILL: it neither"
         f" renewed the lease of {', '.join(watch.passed)} in time nor gave it up, so it was"
         " stopped, or hung; another daemon may lead now\n"
     )
@@ -91,11 +92,14 @@ def _tell(watch: _Watch, pid: int) -> None:
 
 
 def _kill_runs(watch: _Watch) -> None:
-    """Kill what runs left on this machine."""
+    """Kill what runs left on this machine; not those of the next leader, where that is a process of
+    the same machine, and this one is late."""
     for directory in watch.cgroups:
         for path, _, _ in os.walk(directory):
-            with suppress(OSError), open(f"{path}/cgroup.kill", "w") as file:
-                file.write("1")
+            name = path.removeprefix(directory).lstrip("/").partition("/")[0]
+            if f".{watch.pid}-" in name:  # as RunGroups names them
+                with suppress(OSError), open(f"{path}/cgroup.kill", "w") as file:
+                    file.write("1")
     for _ in range(_SEARCHES if watch.mark is not None else 0):
         if not _kill_marked(watch.mark):
             break
