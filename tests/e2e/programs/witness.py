@@ -131,9 +131,14 @@ class Witness:
 INITS = ("sortie-init", "bwrap", "sleep")
 """What is process 1 in PID namespaces: here, behind bubblewrap, and on hosts."""
 
+IDLE = b"sleep 2147483647"
+"""What that one on hosts is about to become, while it is a shell or env still."""
+
 
 def _in_a_namespace() -> bool:
-    return Path("/proc/1/comm").read_text().strip() in INITS
+    init = Path("/proc/1")
+    is_idle = IDLE in (init / "cmdline").read_bytes().replace(b"\0", b" ")
+    return is_idle or (init / "comm").read_text().strip() in INITS
 
 
 def _lines(path: Path) -> list[dict[str, Any]]:
