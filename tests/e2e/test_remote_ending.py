@@ -12,6 +12,7 @@ from datetime import datetime
 import pytest
 import trio
 
+from sortie.transports.remote.launch import Bounds
 from tests.e2e.conftest import Start
 from tests.e2e.place import PATIENCE, PROMPT, Json, Place
 from tests.e2e.remote import Fleet, all_ended_at
@@ -28,9 +29,12 @@ from tests.transports.ssh.sshd import requires_sshd
 
 pytestmark = requires_sshd
 
-GRACE, SLACK, LEASE = 1.0, 20.0, 30.0
-"""Seconds: the grace time of these tests, what the promise adds to it, and the lease of a host
-whose link is cut without a word."""
+GRACE = 1.0
+"""Seconds: the grace time of these tests."""
+
+SOONER = Bounds().lease - Bounds().beat + GRACE
+"""Seconds from the end of a link to the earliest end of an agent by its lease: one that ends sooner
+was not waited for, but ended as the host noticed that the link is gone."""
 
 STUBBORN_FIRST = (
     PROMPT + f"\nsim: {{% if attempt == 0 %}}{STUBBORN}{{% else %}}delay=0{{% endif %}}\n"
@@ -82,7 +86,7 @@ async def test_a_turn_that_times_out_leaves_nothing(
         await daemon.line("issue.moved", issue="A", lifecycle="handoff")
     rows = await place.history()
 
-    assert 8.0 <= ended - began <= 8.0 + GRACE + SLACK
+    assert ended - began >= 8.0 + GRACE
     assert in_short(rows) == [(0, "timed_out"), (1, "succeeded")]
     assert found_alive_before_each_run(place) == [[], []]
 
@@ -102,7 +106,7 @@ async def test_the_death_of_the_daemon_ends_what_it_ran(
         ended = await all_ended_at(pids)
         await daemon.exit_code()
 
-    assert GRACE <= ended - killed <= GRACE + SLACK
+    assert GRACE <= ended - killed < SOONER
 
 
 @pytest.mark.parametrize("how", ["killed", "stopped"])
@@ -144,15 +148,13 @@ async def test_a_cut_link_ends_what_ran_there(place: Place, start: Start, fleet:
 
         async with start() as daemon:
             pids = await pids_of_a_stubborn_agent(place)
-            cut = time.time()
             link.cut()
-            ended = await all_ended_at(pids, within=LEASE + PATIENCE)
+            await all_ended_at(pids, within=Bounds().lease + PATIENCE)
             link.mend()
             daemon.signal(signal.SIGTERM)
             code = await daemon.exit_code()
 
     assert code == 0
-    assert ended - cut <= LEASE + GRACE + SLACK
 
 
 async def test_what_a_killed_daemon_left_is_gone_before_the_issue_runs_again(
@@ -213,7 +215,7 @@ async def test_a_host_that_cannot_be_asked_is_swept_before_its_next_use(
     assert "host one" in unknown["error"]
     assert (waiting["issue_identifier"], waiting["attempt"]) == ("A", 0)
     due = datetime.fromisoformat(waiting["due_at"]).timestamp()
-    assert due - moment(restored) > LEASE
+    assert due - moment(restored) > Bounds().lease
     assert sum(line["count"] for line in reaped) >= len(pids)
     assert [(row["issue"], row["status"]) for row in rows] == [
         ("A", "interrupted"),
@@ -286,13 +288,13 @@ async def test_issues_of_hosts_that_died_run_again_after_the_lease(
         up = await daemon.metrics()
     rows = await place.history()
 
-    assert ended - died <= GRACE + SLACK
+    assert ended - died < SOONER
     assert [down.total("sortie_ssh_host_up", host=name) for name in ("back", "lost")] == [0, 0]
     assert up.total("sortie_ssh_host_up", host="back") == 1
     assert again["back"]["host"] == "back"
     for line in again.values():
         assert line["attempt"] == 0  # a cut is not the agent's failure
-        assert moment(line) - died >= LEASE + GRACE + 5.0
+        assert moment(line) - died >= Bounds().lease + GRACE + 5.0
     assert {(row["attempt"], row["status"]) for row in rows} == {(0, "failed"), (0, "succeeded")}
     assert {row["error_kind"] for row in rows if row["status"] == "failed"} == {"port_exit"}
     # The other issue's new agent may well be alive: both leases end at the same moment.
