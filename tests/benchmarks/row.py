@@ -51,6 +51,8 @@ class Row:
     """One row. Ours has to be at most ``bar``, or at least where more is better; None: no bar.
 
     Rows that are measured together have the same ``measure``, which then runs once.
+    ``is_difference`` says that ours is a difference of two measured numbers: it is less than
+    nothing where what is subtracted was held up by chance.
     """
 
     name: str
@@ -60,6 +62,7 @@ class Row:
     measure: Measure
     bar: float | None = None
     more_is_better: bool = False
+    is_difference: bool = False
 
     def is_met(self, value: Value) -> bool | None:
         """Tell whether the bar is met; None where there is none."""

@@ -144,6 +144,7 @@ ROWS = (
         bar=150,
         baseline="none",
         measure=living.living,
+        is_difference=True,
     ),
     Row(
         name="living.turn",
@@ -168,6 +169,7 @@ ROWS = (
         bar=50,
         baseline="trio, reading as many pipes",
         measure=sessions.silent,
+        is_difference=True,
     ),
     Row(
         name="talking.200",
@@ -241,6 +243,7 @@ ROWS = (
         bar=15,
         baseline="bwrap more than without",
         measure=sandbox.starts,
+        is_difference=True,
     ),
     Row(
         name="container.program",
@@ -249,6 +252,7 @@ ROWS = (
         bar=30,
         baseline="podman exec",
         measure=containers.programs,
+        is_difference=True,
     ),
     Row(
         name="pods.program",
@@ -270,6 +274,7 @@ ROWS = (
         unit="KiB",
         baseline="none",
         measure=pods.crowd,
+        is_difference=True,
     ),
     Row(
         name="repository.time",
