@@ -23,7 +23,6 @@ from contextlib import (
     AbstractAsyncContextManager,
     AbstractContextManager,
     asynccontextmanager,
-    nullcontext,
 )
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -49,7 +48,7 @@ from sortie.transports import (
     Transport,
 )
 from sortie.transports.kept_programs import KeepsPrograms
-from sortie.transports.lost_links import LinkChanged, OutlivesLinks
+from sortie.transports.lost_links import LinkChanged, following_links
 
 _SWEEP_GRACE = 5.0  # seconds between SIGTERM and SIGKILL
 T = TypeVar("T")
@@ -203,9 +202,7 @@ class MonitoredTransport:
 
     def following_links(self, run_id: RunId, changed: LinkChanged) -> AbstractContextManager[None]:
         """See OutlivesLinks."""
-        if isinstance(self._transport, OutlivesLinks):
-            return self._transport.following_links(run_id, changed)
-        return nullcontext()
+        return following_links(self._transport, run_id, changed)
 
     def forwarded(self, path: str, here: str) -> AbstractAsyncContextManager[None]:
         """See ForwardsSockets."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Protocol, runtime_checkable
 
 from msgspec import Struct, field
@@ -23,6 +23,20 @@ class OutlivesLinks(Protocol):
         of the run is lost, or at once where it is, and with False when each has its link again or
         is over."""
         ...
+
+
+HEARING = 30.0
+"""Seconds in which a program that has its link again is waited for at least: what it has said, or
+that it has ended, is heard, however late it is."""
+
+
+def following_links(
+    transport: object, run_id: RunId, changed: LinkChanged
+) -> AbstractContextManager[None]:
+    """Tell of a run's links where programs of the transport outlive them; see OutlivesLinks."""
+    if isinstance(transport, OutlivesLinks):
+        return transport.following_links(run_id, changed)
+    return nullcontext()
 
 
 class LostLinks:

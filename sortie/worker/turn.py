@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 
 import trio
 from msgspec import Struct
@@ -16,7 +15,7 @@ from sortie.model.numbers import seconds_text
 from sortie.model.texts import start_of
 from sortie.model.turns import NOTIFICATION_LIMIT
 from sortie.telemetry import facts
-from sortie.transports.lost_links import OutlivesLinks
+from sortie.transports.lost_links import following_links
 from sortie.worker.outcome import checked_time, port_error_kind, reset_time, sole_error
 from sortie.worker.turn_events import TurnEvents, TurnRequest
 
@@ -98,7 +97,8 @@ def _content(turn: TurnRequest, text: str | None) -> str | None:
 async def _under_deadlines(turn: TurnRequest, session: Session, heard: TurnEvents) -> TurnEnd:
     settings = turn.context.settings.agent
     end: TurnEnd | None = None
-    with _following_links(turn, heard), heard.deadlines.scope:
+    changed = heard.deadlines.link_changed
+    with following_links(turn.context.transport, turn.job.run_id, changed), heard.deadlines.scope:
         try:
             end = TurnEnd(_checked(await session.run_turn(turn.prompt, heard.take)))
         except Exception as exc:  # known ones are the turn's end, others the run's
@@ -122,14 +122,6 @@ async def _under_deadlines(turn: TurnRequest, session: Session, heard: TurnEvent
         f" ({seconds_text(settings.stall_timeout)}){said}",
         "stall",
     )
-
-
-def _following_links(turn: TurnRequest, heard: TurnEvents) -> AbstractContextManager[None]:
-    """Have the deadlines of a turn follow the link to the programs of its run."""
-    transport = turn.context.transport
-    if isinstance(transport, OutlivesLinks):
-        return transport.following_links(turn.job.run_id, heard.deadlines.link_changed)
-    return nullcontext()
 
 
 def _clean(end: TurnEnd, redact: Callable[[str], str]) -> TurnEnd:

@@ -7,15 +7,11 @@ import math
 import trio
 
 from sortie.config.settings import AgentSettings
+from sortie.transports.lost_links import HEARING
 
 MOVE_INTERVAL = 0.1
 """Seconds after which output moves the deadline of the cancel scope again. An agent may write
 thousands of lines a second, and is ended this much too early at most."""
-
-
-HEARING = 30.0
-"""Seconds that a turn has at least which another daemon has begun, or whose link was lost: what its
-agent has said meanwhile is heard, however late it is."""
 
 
 def turn_deadlines(settings: AgentSettings, taken_over: float | None) -> TurnDeadlines:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import unicodedata
 from collections.abc import Mapping
 from enum import StrEnum
@@ -9,12 +10,13 @@ from enum import StrEnum
 import trio
 from msgspec import Struct
 
-from sortie.model import HostError, TransportError
+from sortie.model import HostError, RunId, TransportError
 from sortie.model.numbers import seconds_text
 from sortie.model.texts import end_of
 from sortie.resources import shortage_behind
-from sortie.transports import Command, Exit, Transport
+from sortie.transports import COOKIE, Command, Exit, Transport
 from sortie.transports.exit_shortage import exit_shortage
+from sortie.transports.lost_links import HEARING, following_links
 
 HOOK_OUTPUT_LIMIT = 4096
 """Bytes of a hook's output that are kept: the last ones, where the error stands."""
@@ -57,17 +59,18 @@ async def run_hook(
     """Run ``sh -c script`` and return how it ended; a failure is a result, not an error.
 
     When the time is over, and when the script leaves processes behind, its tree is ended with
-    ``grace`` seconds between SIGTERM and SIGKILL, which come on top of ``timeout``.
+    ``grace`` seconds between SIGTERM and SIGKILL, which come on top of ``timeout``. While its host
+    cannot be reached it is not ended for its time; see _Limit.
     """
     began = trio.current_time()
-    tail = _Tail()
+    tail, limit, run_id = _Tail(), _Limit(), RunId(env.get(COOKIE, ""))
     exit_: Exit | None = None
     command = Command(argv=(_SHELL, "-c", script), cwd=cwd, env=env, grace=grace)
     try:
-        with trio.CancelScope() as limit:
+        with following_links(transport, run_id, limit.link_changed), limit.scope:
             async with transport.process(command) as process:
                 # Waiting for a host that has no time for another login is not the hook's.
-                limit.deadline = trio.current_time() + timeout
+                limit.begin(timeout)
                 async for _, chunk in process.output():
                     tail.add(chunk)
                 exit_ = await process.wait()
@@ -103,6 +106,35 @@ def _words(exit_: Exit) -> str:
     if exit_.status is not None:
         return f"exit {exit_.status}"
     return "lost" if exit_.signal is None else f"signal {exit_.signal}"
+
+
+class _Limit:
+    """Cancels ``scope`` when a hook takes too long.
+
+    The time that it takes is counted without a link to its host, too, but ends nothing then: the
+    hook may have ended in time, and only a new link tells so. With that it has HEARING seconds, or
+    its limit, at least. The wait for the link ends the hook where there is none again.
+    """
+
+    def __init__(self) -> None:
+        self.scope = trio.CancelScope()
+        self._limit = self._ends_at = math.inf
+        self._is_lost = False
+
+    def begin(self, limit: float) -> None:
+        """Begin to count these seconds."""
+        self._limit, self._ends_at = limit, trio.current_time() + limit
+        if not self._is_lost:
+            self.scope.deadline = self._ends_at
+
+    def link_changed(self, lost: bool) -> None:
+        """End nothing while the link is lost."""
+        now = trio.current_time()
+        if now >= self.scope.deadline:
+            return  # it is being ended
+        self._is_lost = lost
+        heard_at = now + min(HEARING, self._limit)
+        self.scope.deadline = math.inf if lost else max(self._ends_at, heard_at)
 
 
 class _Tail:

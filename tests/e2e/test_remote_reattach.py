@@ -18,7 +18,9 @@ pytestmark = requires_sshd
 REATTACH = {"ssh_reattach": True, "ssh_reattach_ms": 120_000}
 
 
-def prepare(fleet: Fleet, **agent: object) -> tuple[Sshd, Path]:
+def prepare(
+    fleet: Fleet, hooks: dict[str, object] | None = None, **agent: object
+) -> tuple[Sshd, Path]:
     """Start a host; return it with the directory in which supervisors have their files."""
     (host,) = fleet.add("one")
     files = host.home / "tmp"
@@ -27,7 +29,7 @@ def prepare(fleet: Fleet, **agent: object) -> tuple[Sshd, Path]:
     host.stop()
     host.start()
     agent = {"command": "sortie-kiro-sim", "max_turns": 1, **agent}
-    fleet.write_workflow(worker=REATTACH, agent=agent)
+    fleet.write_workflow(worker=REATTACH, agent=agent, hooks=hooks or {})
     return host, files
 
 
@@ -85,4 +87,34 @@ async def test_a_host_that_is_away_for_longer_than_agents_may_be_silent_costs_no
         ("AWAY", "succeeded", 0)
     ]
     assert len(fleet.agents("start")) == 1
+    assert os.listdir(files) == []
+
+
+@pytest.mark.full
+async def test_a_hook_whose_limit_passes_while_its_host_is_away_costs_no_attempt(
+    place: Place, start: Start, fleet: Fleet
+) -> None:
+    """It goes on there, and that it has ended well is heard when the host is back."""
+    begun = place.root / "begun"
+    hook = f"touch {begun}; sleep 8"
+    host, files = prepare(fleet, hooks={"before_run": hook, "timeout_ms": 10_000})
+    place.add_issue("AWAY", "delay=0")
+
+    async with start() as daemon:
+        with trio.fail_after(PATIENCE):
+            while not begun.exists():
+                await trio.sleep(0.05)
+        host.crash()
+        await daemon.line("host.link_lost", host="one")
+        await trio.sleep(15.0)
+        host.start()
+        ended = await daemon.line("hook.completed", hook="before_run")
+        await daemon.line("issue.moved", lifecycle="handoff", issue="AWAY")
+    rows = await place.history()
+
+    assert ended["seconds"] > 10.0
+    assert (ended["result"], ended["status"]) == ("ok", "exit 0")
+    assert [(row["issue"], row["status"], row["attempt"]) for row in rows] == [
+        ("AWAY", "succeeded", 0)
+    ]
     assert os.listdir(files) == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sortie.model import RunId
 from sortie.transports.host_health import HostHealth, MonitoredTransport
 from sortie.transports.lost_links import LostLinks, OutlivesLinks
+from sortie.transports.walls import SandboxedTransport
 from tests.transports.fake import FakeTransport
 
 ONE, OTHER = RunId("run-1"), RunId("run-2")
@@ -39,7 +40,7 @@ def test_a_link_that_is_lost_already_is_told_at_once() -> None:
     assert told == [True]
 
 
-def test_the_account_of_a_host_passes_it_on() -> None:
+def test_the_account_of_a_host_and_a_wall_pass_it_on() -> None:
     """Of a host whose programs outlive links; of others there is nothing to tell."""
 
     class Short(FakeTransport):
@@ -51,10 +52,11 @@ def test_the_account_of_a_host_passes_it_on() -> None:
     health = HostHealth(troubled=nothing, reached=nothing, reaped=nothing)
     host, told = FakeTransport(host="east"), list[bool]()
     monitored = MonitoredTransport(host, health)
-    assert isinstance(monitored, OutlivesLinks)
+    walled = SandboxedTransport(monitored)
+    assert isinstance(walled, OutlivesLinks)
     host.lost_links.add(ONE, "a")
 
-    with monitored.following_links(ONE, told.append):
+    with walled.following_links(ONE, told.append):
         host.lost_links.discard(ONE, "a")
     with MonitoredTransport(Short(), health).following_links(ONE, told.append):
         pass

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import math
 import os
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import trio
 from msgspec.structs import replace
+from trio.testing import MockClock
 
 from sortie.resources import shortage_behind
+from sortie.transports import COOKIE
 from sortie.transports.local import LocalTransport
 from sortie.workspaces import HookOutcome, HookResult, run_hook
 from sortie.workspaces.hooks import HOOK_OUTPUT_LIMIT
+from tests.transports.fake import Does, FakeTransport
 from tests.transports.leftovers import foreign_children, holders
 
 
@@ -127,3 +132,34 @@ async def test_a_hook_whose_program_finds_no_memory_is_not_blamed(
     assert (done.result, done.status) == (HookOutcome.FAILED, "exit 127")
     assert done.trouble is not None
     assert shortage_behind(done.trouble) is not None
+
+
+@pytest.mark.parametrize(
+    ("takes", "back_at", "result", "seconds"),
+    [
+        (25, 70, HookOutcome.OK, 25),
+        (85, 70, HookOutcome.OK, 85),
+        (math.inf, 70, HookOutcome.TIMEOUT, 90),
+        (math.inf, 5, HookOutcome.TIMEOUT, 25),
+    ],
+)
+async def test_without_a_link_a_hook_is_not_ended_for_its_time(
+    autojump_clock: MockClock, takes: float, back_at: float, result: HookOutcome, seconds: float
+) -> None:
+    """It may have ended in time where it is not heard: with the new link its end is waited for."""
+    host = FakeTransport({"hook": Does(seconds=takes)}, host="far", directories=["/w"])
+    env = {COOKIE: "run-1"}
+    ended = list[HookResult]()
+
+    async def run() -> None:
+        ended.append(await run_hook(host, "hook", cwd="/w", env=env, timeout=20.0))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(run)
+        await trio.sleep(1)
+        host.lost_links.add("run-1", host)
+        await trio.sleep(back_at - 1)
+        host.lost_links.discard("run-1", host)
+
+    ((done,),) = (ended,)
+    assert (done.result, round(done.seconds)) == (result, seconds)

@@ -7,12 +7,13 @@ those of the host, outside.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 
 from msgspec import Struct
 
 from sortie.model import ProcessIdentity, RunId
 from sortie.transports import Command, Files, Process, Script, Transport
+from sortie.transports.lost_links import LinkChanged, following_links
 
 GONE_VARIABLES = ("SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR", "TMPDIR")
 """They name sockets and directories that are not inside."""
@@ -75,6 +76,10 @@ class SandboxedTransport:
 
         Raises TransportError where it cannot be had."""
         return nullcontext()
+
+    def following_links(self, run_id: RunId, changed: LinkChanged) -> AbstractContextManager[None]:
+        """Tell of links to the host that programs inside outlive, too; see OutlivesLinks."""
+        return following_links(self.outside, run_id, changed)
 
     def process(self, command: Command) -> AbstractAsyncContextManager[Process]:
         """Start a program inside the wall; see the port."""
