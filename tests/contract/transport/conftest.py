@@ -67,6 +67,8 @@ _CONTAINED = frozenset({"ssh-container", "ssh-reattach-container"})
 """The ways of programs in a container of a host; files and scripts are outside."""
 _ALIKE = frozenset({"cgroups", "ssh-pid-namespace", "ssh-reattach-pid-namespace"})
 """Ways that start processes as others do, and only end them otherwise."""
+_GIT = frozenset({"test_agent_files", "test_repository", "test_repository_parts"})
+"""Modules whose tests start git as a program, which Sortie does outside of all walls."""
 _OWN_INIT = frozenset({"namespaces"})
 """The way that starts processes in another manner, which scripts and files do not notice; what is
 delivered from end to end goes this way."""
@@ -102,6 +104,8 @@ def remote(
     """
     if request.param in {_IN_CONTAINERS, *_CONTAINED} and not _starts_programs(request.module):
         pytest.skip("files and scripts are outside of a container, as without one")
+    if request.param in {BUBBLEWRAP, *_WALLED} and _name_of(request.module) in _GIT:
+        pytest.skip("Sortie's git runs outside of bubblewrap, as without it")
     if request.param in _spared(request.module) and not request.config.getoption("--full"):
         pytest.skip(FULL)
     if request.param not in _ISOLATION:
