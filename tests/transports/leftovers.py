@@ -52,7 +52,7 @@ def foreign_children() -> list[tuple[int, str]]:
     for child in psutil.Process().children():
         with suppress(psutil.Error, OSError):
             if os.getsid(child.pid) != os.getsid(0):
-                found.append((child.pid, child.status()))
+                found.append((child.pid, f"{child.status()} {child.cmdline()}"))
     return found
 
 
