@@ -103,6 +103,7 @@ class PodBlows:
             "deleted": self._delete,
             "node away": self._lose_node,
             "node away while deleted": self._delete_on_lost_node,
+            "node unreachable": self._taint_lost_node,
             "server away": partial(self._stay_away, "refuses", SHORT_ABSENCE),
             "server silent": partial(self._stay_away, "silent", SHORT_ABSENCE),
             "server away for long": partial(self._stay_away, "refuses", LONG_ABSENCE),
@@ -159,6 +160,35 @@ class PodBlows:
         self._api.delete_pod(POD_NAMESPACE, self._pod_of(struck)["metadata"]["name"])
         await trio.sleep(SHORT_ABSENCE)
         kubelet.away = kubelet.stuck = False
+
+    async def _taint_lost_node(self, struck: Struck) -> None:
+        """Have the controller of nodes delete the pod of a node that is away: it stays as long as
+        that is, and its agent works on, until the node is back and ends it.
+
+        Its issue waits for that, and goes on in another pod.
+        """
+        pod = self._pod_of(struck)
+        name, uid = pod["metadata"]["name"], pod["metadata"]["uid"]
+        kubelet = self._api.kubelet
+        kubelet.lose_node(POD_NAMESPACE, name)
+        self._api.cut_links()
+        found = self._api.objects.get("pods", POD_NAMESPACE, name)
+        found["status"]["conditions"].append(
+            {
+                "type": "DisruptionTarget",
+                "status": "True",
+                "reason": "DeletionByTaintManager",
+                "message": "Taint manager: deleting due to NoExecute taint",
+            }
+        )
+        self._api.objects.change("pods", POD_NAMESPACE, found)
+        self._api.delete_pod(POD_NAMESPACE, name)
+        ended = await struck.daemon.line("run.finished", within=PATIENCE, run=struck.run_id)
+        await trio.sleep(SHORT_ABSENCE)
+        assert self._pod_of(struck)["metadata"]["uid"] == uid, "another pod beside one that lives"
+        kubelet.lost.discard(name)
+        assert "Taint manager" in ended["error"], ended
+        assert struck.daemon.lines("host.rested") == [], "its namespace was rested"
 
     async def _stay_away(self, how: str, seconds: float, _: Struck) -> None:
         self._api.away = how  # type: ignore[assignment]
