@@ -61,7 +61,8 @@ mirror() {
     mv "$1.new" "$1"
   fi
   if [ "$3" = 1 ]; then
-    find "$1" -name '*.lock' -type f -delete
+    # Files of agents lie below sortie-aside, and some of theirs are named so, too.
+    (cd -P -- "$1" && find . -path ./sortie-aside -prune -o -name '*.lock' -type f -exec rm -f {} +)
     find "$1/objects" -name 'tmp_*' -type f -delete
   fi
   export GIT_DIR="$1"

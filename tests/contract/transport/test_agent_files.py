@@ -187,6 +187,18 @@ async def test_a_next_run_and_a_rescue_put_back_what_a_crash_left(rig: Rig) -> N
     assert (work.path / "CLAUDE.md").read_text() == "mine\n"
 
 
+async def test_the_first_fetch_of_a_daemon_leaves_alone_what_lies_aside(rig: Rig) -> None:
+    """A lock file of packages is none that git has left in the mirror."""
+    work = await begun(rig)
+    work.write(".opencode/bun.lock", "mine\n")
+    await work.begin()
+    rig.repository = rig.again()
+
+    await rig.work()
+
+    assert (work.path / ".opencode/bun.lock").read_text() == "mine\n"
+
+
 OFTEN = frozenset({1, 2, 3, 6, 9, 12, 15, 20, 27, 38})
 """Some of each step of both ways; with --full it is killed at every program."""
 
