@@ -292,8 +292,9 @@ changes() {
   g rev-list --objects "$2" --not --branches |
     git --no-pager cat-file --batch-check='%(objecttype) %(objectsize) %(rest)' --buffer |
     awk -v limit="$4" '$1 == "blob" && $2 > limit { print "large " $2 " " $3 }'
-  g diff-tree -r --numstat --no-renames --no-ext-diff --no-textconv "$against" "$2" |
-    sed 's/^/file /'
+  # Not in a pipe, which would not tell that this failed: work must not look as if it were none.
+  files=$(g diff-tree -r --numstat --no-renames --no-ext-diff --no-textconv "$against" "$2")
+  [ -z "$files" ] || printf '%s\n' "$files" | sed 's/^/file /'
 }
 
 # Prints the difference of work $2 in mirror $1 to base $3, at most $4 bytes.
@@ -314,8 +315,9 @@ conflicts() {
 # 1, files of LFS that it adds to base $3 follow under the ids of their pointers.
 objects() {
   export GIT_DIR="$1"
-  g rev-list --objects --no-object-names "$2" --not --branches |
-    git --no-pager cat-file --batch --buffer
+  # Not in a pipe, which would not tell that this failed: no secret must be missed.
+  added=$(g rev-list --objects --no-object-names "$2" --not --branches)
+  [ -z "$added" ] || printf '%s\n' "$added" | git --no-pager cat-file --batch --buffer
   if [ "$4" = 1 ]; then
     pointers "$2" "refs/heads/$3" | while read -r blob oid; do
       file=$GIT_DIR/lfs/objects/$(printf %s "$oid" | sed 's#^\(..\)\(..\).*#\1/\2/&#')
@@ -439,16 +441,12 @@ rescue() {
   keep "$place" "$head"
   # Whatever else stands in the repository: branches, and what was stashed.
   if [ -d "$path/.git" ]; then
-    g --git-dir="$mirror" fetch -q --prune --no-tags --no-write-fetch-head --no-auto-maintenance \
-      --no-recurse-submodules --upload-pack=git-upload-pack -- "$path" \
-      "+refs/heads/*:refs/sortie/found/$key/*" 2>/dev/null || :
-    g --git-dir="$mirror" fetch -q --no-tags --no-write-fetch-head --no-auto-maintenance \
-      --no-recurse-submodules --upload-pack=git-upload-pack -- "$path" \
-      "+refs/stash:refs/sortie/found/$key/stash" 2>/dev/null || :
+    # Of one that is broken, what can be had; nothing of one that is not may be missing.
+    case $found in *'broken 1'*) find_refs 2>/dev/null || : ;; *) find_refs ;; esac
     g --git-dir="$mirror" for-each-ref --format='%(objectname) %(refname)' "refs/sortie/found/$key/" |
       while read -r commit ref; do
-        keep "$place.$(printf %s "${ref#refs/sortie/found/"$key"/}" | tr -c 'A-Za-z0-9_-' '_')" \
-          "$commit"
+        branch=${ref#refs/sortie/found/"$key"/}
+        keep "$place.$(printf %s "${branch#heads/}" | tr -c 'A-Za-z0-9_-' '_')" "$commit"
         g --git-dir="$mirror" update-ref -d "$ref"
       done
   fi
@@ -456,16 +454,29 @@ rescue() {
   rm -f "$mirror/sortie-runs/$key"
 }
 
-# Keeps commit $2 under $1 unless the remote has it, or it is kept already.
+# Brings the branches of workspace $path, and what was stashed there last, to refs/sortie/found.
+find_refs() {
+  set -- "+refs/heads/*:refs/sortie/found/$key/heads/*"
+  stash=$(g ls-remote --upload-pack=git-upload-pack -- "$path" refs/stash) || return
+  [ -z "$stash" ] || set -- "$@" "+refs/stash:refs/sortie/found/$key/stash"
+  g --git-dir="$mirror" fetch -q --prune --no-tags --no-write-fetch-head --no-auto-maintenance \
+    --no-recurse-submodules --upload-pack=git-upload-pack -- "$path" "$@"
+}
+
+# Keeps commit $2 under $1, or a number behind that where something else is kept there, unless the
+# remote has it, or it is kept already.
 keep() {
-  new=$(g --git-dir="$mirror" rev-list --max-count=1 "$2" --not --branches \
-    --glob="$place*") || return 0
+  new=$(g --git-dir="$mirror" rev-list --max-count=1 "$2" --not --branches --glob="$place*")
   [ -n "$new" ] || return 0
+  as=$1 number=1
+  while g --git-dir="$mirror" show-ref -q --verify "$as"; do
+    number=$((number + 1)) as=$1.$number
+  done
   # A tag, as it knows when it was made.
   tag=$(printf 'object %s\ntype commit\ntag rescue\ntagger Sortie <sortie@localhost> %s +0000\n\n%s\n' \
     "$2" "$(date +%s)" 'Work that was nowhere else' | git --git-dir="$mirror" mktag)
-  g --git-dir="$mirror" update-ref "$1" "$tag"
-  printf 'kept %s\n' "$1"
+  g --git-dir="$mirror" update-ref "$as" "$tag"
+  printf 'kept %s\n' "$as"
 }
 
 # Forgets what was rescued in mirror $1 before $2, in Unix seconds.

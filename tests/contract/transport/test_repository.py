@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -321,8 +322,6 @@ async def test_a_workspace_without_its_repository_loses_nothing(rig: Rig) -> Non
     """Its files are committed on what was known last, and the next run has a repository again."""
     path, _ = await rig.work()
     await rig.leftovers(path)
-    import shutil
-
     shutil.rmtree(Path(path, ".git"))
     Path(path, "left.txt").write_text("left\n")
 
@@ -404,6 +403,60 @@ async def test_work_that_is_nowhere_else_is_rescued(rig: Rig) -> None:
     assert other in {found.commit for found in listed}
     assert await Rescues(rig.repository).forget(0, ENV) == ()
     assert len(await Rescues(rig.repository).forget(2**40, ENV)) == 3
+
+
+async def test_branches_whose_names_look_alike_are_each_rescued(rig: Rig) -> None:
+    """None takes the place of another: "fix/a", "fix_a" and names in other scripts."""
+    path, _ = await rig.work()
+    made = set()
+    for name in ("fix/a", "fix_a", "stash", "\u044f", "\u044e"):
+        git(path, "checkout", "-q", "-B", name, "origin/main")
+        made.add(commit(path, "b", f"{name}\n"))
+    git(path, "checkout", "-q", "sortie/T-1")
+    Path(path, "README").write_text("stashed\n")
+    git(path, "stash")
+    made.add(git(path, "rev-parse", "stash"))
+
+    kept = await Rescues(rig.repository).rescue(path, "T-1", ENV)
+
+    assert {found.commit for found in await Rescues(rig.repository).listed(ENV)} == made
+    assert len(set(kept)) == len(made)
+
+
+@pytest.mark.parametrize(
+    ("killed", "ask"),
+    [
+        ("rev-list --objects --no-object-names", "objects"),
+        ("diff-tree -r --numstat", "changes"),
+        ("refs/sortie/found", "rescue"),
+        ("rev-list --max-count=1", "rescue"),
+    ],
+)
+async def test_a_git_that_is_killed_is_never_an_empty_answer(
+    rig: Rig, killed: str, ask: str
+) -> None:
+    """Else a secret would be pushed, work would count as none, or be removed unkept."""
+    if rig.transport.host != "local":
+        pytest.skip("the script is the same")
+    path, _ = await rig.work()
+    commit(path, "b", "1\n")
+    head = (await rig.leftovers(path)).head
+    tools = rig.root / "tools"
+    tools.mkdir()
+    real = shutil.which("git")
+    (tools / "git").write_text(
+        f'#!/bin/sh\ncase "$*" in *\'{killed}\'*) kill -9 $$ ;; esac\nexec {real} "$@"\n'
+    )
+    (tools / "git").chmod(0o755)
+    env = {**ENV, "PATH": f"{tools}:{ENV['PATH']}"}
+
+    with pytest.raises(GitError):
+        if ask == "objects":
+            await rig.repository.each_object(head, env, lambda *_: None)
+        elif ask == "changes":
+            await rig.repository.changes(head, env)
+        else:
+            await Rescues(rig.repository).rescue(path, "T-1", env)
 
 
 async def test_rescued_work_is_listed_once_whatever_its_message_holds(rig: Rig) -> None:
