@@ -24,6 +24,7 @@ _SAYS_NOTHING = (
 )
 """How lines begin that git and ssh add to what has gone wrong."""
 _BAD_IN_REF = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]+|\.\.+|@\{|//+")
+_BRANCH_BYTES = 200
 _OVERLAP = 16384
 _PIECE = 1 << 20
 
@@ -113,19 +114,23 @@ class Rescued(Struct, frozen=True, kw_only=True):
 def valid_branch(text: str) -> str:
     """Return a text as a branch name that git takes. Raises ValueError where nothing is left.
 
-    What git forbids becomes ``-``: https://git-scm.com/docs/git-check-ref-format
+    What git forbids becomes ``-``: https://git-scm.com/docs/git-check-ref-format. A part of it is
+    the name of a file, so that its length is in bytes.
     """
-    parts = []
-    for part in _BAD_IN_REF.sub("-", text.strip()).split("/"):
-        plain = part.strip("-").lstrip(".").rstrip(".") or ""
-        while plain.endswith(".lock"):
-            plain = plain.removesuffix(".lock").rstrip(".")
-        if plain:
-            parts.append(plain)
-    name = "/".join(parts)[:200].rstrip("/.")
-    if not name or name == "@":
+    known = text.strip().encode("utf-8", "replace").decode()
+    plain = _BAD_IN_REF.sub("-", known)
+    short = plain.encode()[:_BRANCH_BYTES].decode("utf-8", "ignore")
+    name = "/".join(filter(None, map(_part_of_ref, short.split("/"))))
+    if name in ("", "@", "HEAD"):
         raise ValueError(f"{text!r} leaves no name of a branch")
     return name
+
+
+def _part_of_ref(part: str) -> str:
+    plain = part.strip("-").lstrip(".").rstrip(".")
+    while plain.endswith(".lock"):
+        plain = plain.removesuffix(".lock").rstrip(".")
+    return plain
 
 
 def ref_key(workspace_key: str) -> str:

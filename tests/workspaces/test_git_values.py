@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+
+import pytest
+
 from sortie.model.git_urls import parse_git_url
 from sortie.workspaces.git_values import (
     GitAccess,
@@ -9,6 +13,7 @@ from sortie.workspaces.git_values import (
     all_in,
     complaint_in,
     known_in,
+    valid_branch,
 )
 
 
@@ -56,3 +61,26 @@ def test_only_a_line_feed_ends_a_line() -> None:
     assert known_in(said)["head"] == "c0ffee"
     assert "commits" not in known_in(said)
     assert all_in(said, "file") == ("1\t0\ta\u2028head deadbeef\x85commits 9",)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sortie/" + "\u8ab2\u984c" * 100,
+        "sortie/" + "a" * 188 + ".locked",
+        "sortie/" + "a" * 192 + "/.b",
+        "sortie/\ud800",
+    ],
+)
+def test_a_long_name_is_cut_to_one_that_git_takes(text: str) -> None:
+    """A part of it is the name of a file, with ".lock" behind it, in bytes."""
+    name = valid_branch(text)
+
+    assert max(len(part.encode()) for part in name.split("/")) <= 200
+    subprocess.run(["git", "check-ref-format", "--branch", name], check=True, capture_output=True)
+
+
+def test_head_is_no_branch() -> None:
+    """Git refuses a branch of that name."""
+    with pytest.raises(ValueError, match="leaves no name"):
+        valid_branch("HEAD")
