@@ -9,6 +9,7 @@ from sortie.forges import Forge
 from sortie.model import PullRequest, SortieError, cut
 from sortie.model.outside import OutsideLog, on_one_line
 from sortie.model.pull_requests import CheckState, HeadCheck, Note, PullRequestState
+from sortie.model.texts import end_of
 
 LOG_LINES = 100
 """Lines of the log of a failed check, its last ones."""
@@ -75,7 +76,7 @@ async def _log(forge: Forge, check: HeadCheck, quote: Quote) -> str:
         log = await forge.check_log(check, LOG_LINES)
     except SortieError as exc:
         return f"(it could not be read: {_line(str(exc))})"
-    return quote(OutsideLog(log[-LOG_SHOWN:], "the log of a check"), "the log of a check")
+    return quote(OutsideLog(end_of(log, LOG_SHOWN), "the log of a check"), "the log of a check")
 
 
 def _threads(state: PullRequestState, quote: Quote) -> list[dict[str, Any]]:

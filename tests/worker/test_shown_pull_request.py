@@ -16,6 +16,7 @@ from sortie.model.pull_requests import (
 )
 from sortie.worker.shown_pull_request import (
     LOG_LINES,
+    LOG_SHOWN,
     LOGS_SHOWN,
     THREADS_SHOWN,
     shown_pull_request,
@@ -122,3 +123,15 @@ async def test_what_is_gone_or_cannot_be_read_is_said() -> None:
 
     assert gone == {"url": REQUEST.url, "state": "gone"}
     assert "could not be read: no such job" in unreadable["failed_check_logs"][0]["end_of_log"]
+
+
+async def test_a_long_log_is_cut_before_a_word_that_may_be_a_secret() -> None:
+    """A secret is not known by its half, and is hidden only in the whole answer."""
+    secret = "ghp_" + "x" * 30
+    log = f"token {secret} {'.' * (LOG_SHOWN - 20)}"
+    state = PullRequestState(pull_request=REQUEST, checks=(check("test", CheckState.FAILURE),))
+
+    told = await shown(LookedAtForge(state, log))
+
+    (shown_log,) = told["failed_check_logs"]
+    assert "x" not in shown_log["end_of_log"].partition(": ")[2]
