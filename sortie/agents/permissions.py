@@ -75,6 +75,12 @@ def ruling_for(kind: str, rules: PermissionRules, *, outside: bool) -> Permissio
     return PermissionRuling(ruling == "allow", reason, asks=ruling == "ask")
 
 
+def leaves_to_people(rules: PermissionRules) -> str | None:
+    """Return the key by which people are asked about something, None where they are not."""
+    asks = "ask" in (*rules.inside.values(), *rules.outside.values())
+    return "permissions" if asks else None
+
+
 def is_inside(path: str, workspace: str) -> bool:
     """Tell whether a path, as it is written, is in a workspace; links are not looked at."""
     if path.startswith("~"):

@@ -139,7 +139,8 @@ class ProtocolProcess(ProtocolStreams[C]):
 
     async def _under_way(self, reader: ProtocolReader[Any]) -> None:
         """Wait while a turn may go on."""
-        await self._turn_over(reader)
+        while reader.over is None and self._end is None and not reader.is_cut_short:
+            await self._wait_for_news()
 
     async def _turn_over(self, reader: ProtocolReader[Any]) -> None:
         """Wait until a turn has ended, or the process."""
@@ -157,6 +158,8 @@ class ProtocolProcess(ProtocolStreams[C]):
 
     def _turn_failure(self, reader: ProtocolReader[Any]) -> Failure | None:
         """Return why a turn failed, None where it is a good one. Raises TransportError."""
+        if reader.waits_for_people:
+            return None  # that is what the run ends with
         return self._failure() if reader.over is None else reader.over.failure
 
     def _take(self, events: Sequence[Any]) -> bool:

@@ -17,6 +17,7 @@ from sortie.agents.output import LastAnswer
 from sortie.agents.texts import Texts
 from sortie.json_rpc import values
 from sortie.lines import strip_escapes
+from sortie.model.asked_permissions import AskedPermissions, Granted
 from sortie.model.texts import UNUSABLE
 from sortie.model.turns import (
     AgentEvent,
@@ -51,7 +52,11 @@ T = TypeVar("T", bound=OpenTools)
 
 
 class ProtocolReader(Generic[T]):
-    """Reads one turn after another; ``over`` is the end of a turn, None until then."""
+    """Reads one turn after another; ``over`` is the end of a turn, None until then.
+
+    Once it ``waits_for_people``, who are asked whether the agent may do something, the turn must
+    end.
+    """
 
     def __init__(self, redacted: Callable[[str], str]) -> None:
         self._redacted = redacted
@@ -75,11 +80,17 @@ class ProtocolReader(Generic[T]):
         said = self._texts.clean(failure.message.replace("\r", " "), MESSAGE_LIMIT)
         return Failure(failure.kind, said, failure.resets_at)
 
+    @property
+    def is_cut_short(self) -> bool:
+        """Whether the turn has to end before the agent ends it."""
+        return self.waits_for_people
+
     # For all
 
     def begin(self) -> None:
         """Begin a turn."""
         self.over: TurnOver | None = None
+        self.waits_for_people = False
         self._in_turn = True
         self._tools = self._new_tools()
         self._answer = LastAnswer()
@@ -89,6 +100,21 @@ class ProtocolReader(Generic[T]):
         last = self._last() if self._in_turn else []
         self._in_turn = False
         return self._clean([*self._texts.flush(), *self._tools.close(failed=True), *last])
+
+    def _granted(
+        self, permissions: AskedPermissions | None, permission: str, what: str
+    ) -> Granted | None:
+        """Return for how long people have allowed something; have them asked where they have not.
+
+        ``what`` says for what. None for ``permissions``: they cannot be asked.
+        """
+        if permissions is None:
+            return None
+        granted = permissions.use(permission)
+        if granted is None and not self.waits_for_people and permission != permissions.denied:
+            self.waits_for_people = True
+            permissions.ask_for(permission, self._lines(what))
+        return granted
 
     def _close(self, failure: Failure | None) -> list[AgentEvent]:
         """Take the end of a turn, and return the remaining events."""

@@ -19,6 +19,8 @@ from sortie.agents import McpServer
 from sortie.agents.codex.settings import CodexSettings, read_only
 from sortie.agents.permissions import PermissionRules
 from sortie.model import AgentError, ErrorKind, TurnOutcome
+from sortie.model.asked_permissions import AskedPermissions
+from sortie.model.questions import Question
 from sortie.model.turns import PermissionAsked, ToolEnded, ToolStarted, Usage
 from sortie.transports.local import become_subreaper
 from tests.agents.codex.staged import Heard
@@ -209,6 +211,40 @@ async def test_rules_answer_for_a_command(
     assert (codex.home / "made").exists() is allowed
     assert ("rejected" in said_to_model(server)) is not allowed
     assert getattr(result, "outcome", None) is TurnOutcome.COMPLETED
+
+
+async def test_people_are_asked_and_the_thread_goes_on(
+    codex: RealCodex, server: ModelServer
+) -> None:
+    """The turn ends with the question; the next run may do it once, in the same thread."""
+    asked: list[Question] = []
+    wish = tool(SHELL, cmd=f"echo x >> {codex.home}/made", **ESCALATED)
+    rules = PermissionRules(inside={"execute": "ask"}, outside={"execute": "ask"})
+    settings = CodexSettings(model="gpt-5", permissions=rules)
+    server.script("codex", wish, Answer(hang=600))
+    codex.params = replace(codex.params, permissions=AskedPermissions(asked.append, (), None))
+    with trio.fail_after(LIMIT):
+        async with codex.agent(settings).session(codex.params) as session:
+            result = await session.run_turn("remember PING", Heard())
+    assert (result.outcome, (codex.home / "made").exists()) == (TurnOutcome.COMPLETED, False)
+    (question,) = asked
+    assert f"{codex.home}/made" in question.text
+
+    script = server.script("codex", wish, wish, Answer(hang=600))
+    permissions = AskedPermissions(asked.append, (), question.permission)
+    codex.params = replace(codex.params, permissions=permissions, resume_session_id=session.id)
+    heard = Heard()
+    with trio.fail_after(LIMIT):
+        async with codex.agent(settings).session(codex.params) as resumed:
+            await resumed.run_turn("you may", heard)
+
+    assert (resumed.id, (codex.home / "made").read_text()) == (session.id, "x\n")
+    assert [one.permission for one in asked] == [question.permission] * 2
+    assert [event.answer.partition(" ")[0] for event in heard.of(PermissionAsked)] == [
+        "allowed",
+        "denied",
+    ]
+    assert "remember PING" in json.dumps(script.requests[0].body)
 
 
 async def test_rules_answer_for_a_patch(codex: RealCodex, server: ModelServer) -> None:

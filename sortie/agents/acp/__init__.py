@@ -11,10 +11,10 @@ from sortie.agents.acp.endpoints import model_endpoints
 from sortie.agents.acp.settings import (
     DEFAULT_COMMAND,
     AcpSettings,
-    leaves_to_people,
     read_only,
     warn,
 )
+from sortie.agents.permissions import leaves_to_people
 
 if TYPE_CHECKING:
     from sortie.agents.acp.agent import AcpAgent
@@ -54,7 +54,7 @@ ADAPTER = AgentAdapter(
     warn=warn,
     resumes=True,
     read_only=read_only,
-    leaves_to_people=leaves_to_people,
+    leaves_to_people=lambda settings: leaves_to_people(settings.permissions),
     keeps=keeps,
     model_endpoints=model_endpoints,
     commands={

@@ -43,10 +43,8 @@ class AgentProcess(ProtocolProcess[ClientConnection]):
         self.client.prompt(text, self._launch.traceparent())
 
     async def _under_way(self, reader: ProtocolReader[Any]) -> None:
-        assert self.reader is not None
-        while self._end is None and not self.reader.ends_turn:
-            await self._wait_for_news()
-        if not self.reader.is_cut_short:
+        await super()._under_way(reader)
+        if not reader.is_cut_short:
             await self._turn_over(reader)  # for what follows its end
 
     async def _turn_over(self, reader: ProtocolReader[Any]) -> None:
@@ -61,8 +59,6 @@ class AgentProcess(ProtocolProcess[ClientConnection]):
         assert self.reader is not None
         if self.reader.refusal is not None:
             return self.reader.refusal
-        if self.reader.waits_for_people:
-            return None  # that is what the run ends with
         return super()._turn_failure(reader)
 
     def _read_event(self, event: ClientEvent) -> list[AgentEvent]:

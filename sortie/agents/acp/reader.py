@@ -21,7 +21,7 @@ from sortie.agents.acp.failures import failure_of, worded
 from sortie.agents.acp.mcp_servers import COPILOT
 from sortie.agents.acp.permissions import PermissionAnswer, decide, grant, is_of_server
 from sortie.agents.acp.reader_context import ReaderContext as ReaderContext
-from sortie.agents.acp.tools import AcpToolCalls, EarlierCalls, ToolCall
+from sortie.agents.acp.tools import AcpToolCalls, EarlierCalls
 from sortie.agents.acp.usage import UsageReader
 from sortie.agents.acp.verdict import INJECTED, TurnEvidence
 from sortie.agents.exits import Failure
@@ -30,7 +30,6 @@ from sortie.agents.protocol_reader import ProtocolReader, plan_told
 from sortie.json_rpc import values
 from sortie.json_rpc.events import RequestDeclined, RequestFailed
 from sortie.model import ErrorKind
-from sortie.model.asked_permissions import Granted
 from sortie.model.turns import (
     AgentEvent,
     Notification,
@@ -46,7 +45,7 @@ class UpdateReader(ProtocolReader[AcpToolCalls]):
 
     ``is_kiro``: the agent has sent one of Kiro's extensions, so its credits may follow the turn's
     end. ``refusal`` is set where the agent did, without asking, what the rules deny: then the turn
-    must end. So it must once it ``waits_for_people``, who are asked whether the agent may.
+    must end.
     """
 
     def __init__(self, context: ReaderContext) -> None:
@@ -61,18 +60,12 @@ class UpdateReader(ProtocolReader[AcpToolCalls]):
     @property
     def is_cut_short(self) -> bool:
         """Whether the turn has to end before the agent ends it."""
-        return self.refusal is not None or self.waits_for_people
-
-    @property
-    def ends_turn(self) -> bool:
-        """Whether the turn has ended, or has to."""
-        return self.over is not None or self.is_cut_short
+        return self.refusal is not None or super().is_cut_short
 
     def begin(self) -> None:
         """Begin a turn."""
         super().begin()
         self.refusal: Failure | None = None
-        self.waits_for_people = False
         self._evidence = TurnEvidence(self._context.agent)
 
     def _new_tools(self) -> AcpToolCalls:
@@ -118,13 +111,16 @@ class UpdateReader(ProtocolReader[AcpToolCalls]):
         if server is not None and is_of_server(event.call, call.kind, server, announced):
             answer = grant(event.options)
         else:
-            asks = ruling_for(call.kind, rules, outside=call.outside).asks
+            granted = None
+            if ruling_for(call.kind, rules, outside=call.outside).asks:
+                permissions, whole = self._context.permissions, call.whole_question
+                granted = self._granted(permissions, call.permission, whole)
             answer = decide(
                 call.kind,
                 outside=call.outside,
                 options=event.options,
                 rules=rules,
-                granted=self._granted(call) if asks else None,
+                granted=granted,
             )
         question = call.question
         if not answer.allowed:
@@ -132,17 +128,6 @@ class UpdateReader(ProtocolReader[AcpToolCalls]):
             self._evidence.denied(self._texts.clean(question))
         told = PermissionAsked(question=question, answer=answer.reason)
         return answer, self._clean([*self._texts.flush(), *events, told])
-
-    def _granted(self, call: ToolCall) -> Granted | None:
-        """Return for how long people have allowed a call; have them asked where they have not."""
-        permissions = self._context.permissions
-        if permissions is None:
-            return None
-        granted = permissions.use(call.permission)
-        if granted is None and not self.waits_for_people and call.permission != permissions.denied:
-            self.waits_for_people = True
-            permissions.ask_for(call.permission, self._lines(call.whole_question))
-        return granted
 
     def end(self) -> list[AgentEvent]:
         """End a turn, and return the remaining events."""

@@ -77,13 +77,6 @@ def read_only(settings: AcpSettings) -> AcpSettings:
     )
 
 
-def leaves_to_people(settings: AcpSettings) -> str | None:
-    """Return the key by which people are asked about something, None where they are not."""
-    rules = settings.permissions
-    asks = "ask" in (*rules.inside.values(), *rules.outside.values())
-    return "permissions" if asks else None
-
-
 def warn(settings: AcpSettings) -> Sequence[tuple[str, str]]:
     """Return what ``validate`` should warn about."""
     if settings.permissions != PermissionRules():

@@ -15,6 +15,7 @@ from sortie.agents.codex.settings import (
     read_only,
     warn,
 )
+from sortie.agents.permissions import leaves_to_people
 
 if TYPE_CHECKING:
     from sortie.agents.codex.agent import CodexAgent
@@ -65,6 +66,7 @@ ADAPTER = AgentAdapter(
     keeps=keeps,
     model_endpoints=lambda _command: (MODEL_ENDPOINT,),
     hindrance=hindrance,
+    leaves_to_people=lambda settings: leaves_to_people(settings.permissions),
     demo={"sandbox": "danger-full-access"},
     provider="openai",
 )

@@ -53,7 +53,12 @@ class CodexAgent:
             transport=params.transport,
             redacted=redacted,
         )
-        context = CodexContext(workspace=params.workspace, settings=settings, redacted=redacted)
+        context = CodexContext(
+            workspace=params.workspace,
+            settings=settings,
+            redacted=redacted,
+            permissions=params.permissions,
+        )
         policy = sandbox_policy(settings, params.workspace)
         opening = ThreadOpening(
             params=params, settings=settings, has_key=key is not None, redacted=redacted

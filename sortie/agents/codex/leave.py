@@ -2,25 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
 
 from sortie.agents.codex.items import change_kind, command_paths
-from sortie.agents.permissions import PermissionRules, is_inside, ruling_for
+from sortie.agents.permissions import PermissionRules, PermissionRuling, is_inside, ruling_for
 from sortie.codex import approvals
 from sortie.json_rpc import values
+from sortie.model.asked_permissions import permission_name
+from sortie.model.texts import cut
 
 _MCP_CALL = "mcp_tool_call"
+_SHOWN_LIMIT = 3000
+"""Characters of what is asked for that people see before they allow it."""
+
+_DIFFERS = frozenset(
+    {
+        "threadId",
+        "turnId",
+        "itemId",
+        "approvalId",
+        "startedAtMs",
+        "reason",
+        "commandActions",
+        "proposedExecpolicyAmendment",
+        "proposedNetworkPolicyAmendments",
+    }
+)
+"""Keys of a request that may differ where the same is asked for again: ids, times, words about it,
+and what Codex makes of the command."""
 
 
 class Leave(Struct, frozen=True, kw_only=True):
-    """What is answered to a question, and both in words for people."""
+    """What is answered to a question, and both in words for people.
+
+    ``permission`` is what identifies what is asked for, where people are to be asked about it, and
+    ``whole`` is all of that in words; None where the rules decide.
+    """
 
     allowed: bool
     question: str
     reason: str
+    permission: str | None = None
+    whole: str = ""
 
 
 class _Wanted(Struct, frozen=True):
@@ -53,14 +80,47 @@ def leave_for(
     wanted = list(_wanted(method, params, item))
     if not wanted:
         return Leave(allowed=False, question=question, reason="denied: what it asks is not known")
-    reasons: list[str] = []
+    rulings: list[PermissionRuling] = []
     for each in wanted:
         outside = each.outside or (each.path is not None and not is_inside(each.path, workspace))
         ruling = ruling_for(each.kind, rules, outside=outside)
-        if not ruling.allowed:
+        if not ruling.allowed and not ruling.asks:
             return Leave(allowed=False, question=question, reason=f"denied {ruling.reason}")
-        reasons.append(ruling.reason)
-    return Leave(allowed=True, question=question, reason=f"allowed {reasons[0]}")
+        rulings.append(ruling)
+    asking = next((ruling for ruling in rulings if ruling.asks), None)
+    if asking is None:
+        return Leave(allowed=True, question=question, reason=f"allowed {rulings[0].reason}")
+    if values.text(params, "kind") not in (None, "command"):
+        reason = f"denied {asking.reason}: people are asked about commands, not about their input"
+        return Leave(allowed=False, question=question, reason=reason)
+    return Leave(
+        allowed=False,
+        question=question,
+        reason=asking.reason,
+        permission=_permission(method, params, wanted),
+        whole=_whole(question, method, params, wanted),
+    )
+
+
+def _permission(method: str, params: Mapping[str, Any], wanted: Sequence[_Wanted]) -> str:
+    """Return what identifies what is asked for: the same request, whatever Codex says about it."""
+    given = {name: value for name, value in params.items() if name not in _DIFFERS}
+    parts = sorted(f"{each.kind} {each.path}" for each in wanted)
+    return permission_name(method, json.dumps(given, sort_keys=True), *parts)
+
+
+def _whole(question: str, method: str, params: Mapping[str, Any], wanted: Sequence[_Wanted]) -> str:
+    """Return a question with all that is asked for, and says so where it is cut."""
+    match method:
+        case approvals.COMMAND:
+            more = f"in {values.text(params, 'cwd') or 'a directory that is not known'}"
+        case approvals.FILE_CHANGE:
+            more = "\n".join(f"{each.kind}: {each.path}" for each in wanted)
+        case approvals.PERMISSIONS:
+            more = json.dumps(values.mapping(params, "permissions"), sort_keys=True)
+        case _:
+            more = json.dumps(values.mapping(params, "_meta"), sort_keys=True)
+    return f"{cut(question, _SHOWN_LIMIT)}\n\n{cut(more, _SHOWN_LIMIT)}"
 
 
 def _wanted(

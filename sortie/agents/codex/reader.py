@@ -23,6 +23,7 @@ from sortie.codex.events import ApprovalAsked, CodexEvent, ServerTold, TurnFinis
 from sortie.json_rpc import values
 from sortie.json_rpc.events import RequestDeclined, RequestFailed
 from sortie.model import ErrorKind
+from sortie.model.asked_permissions import AskedPermissions
 from sortie.model.hiding import repr_without
 from sortie.model.turns import (
     AgentEvent,
@@ -36,11 +37,15 @@ _THOUGHTS = ("item/reasoning/summaryTextDelta", "item/reasoning/textDelta")
 
 
 class CodexContext(Struct, frozen=True, kw_only=True):
-    """What reading depends on; ``redacted`` puts something else in the place of secrets."""
+    """What reading depends on; ``redacted`` puts something else in the place of secrets.
+
+    ``permissions`` are asked of people by it; None where they cannot be asked.
+    """
 
     workspace: str
     settings: CodexSettings
     redacted: Callable[[str], str]
+    permissions: AskedPermissions | None = None
 
     __repr__ = repr_without("redacted")
 
@@ -87,8 +92,14 @@ class CodexReader(ProtocolReader[ToolItems]):
         item = self._items.get(values.text(event.params, "itemId") or "")
         rules, workspace = self._context.settings.permissions, self._context.workspace
         leave = leave_for(event.method, event.params, item, rules, workspace)
-        told = PermissionAsked(question=leave.question, answer=leave.reason)
-        answer = grant(event.method, event.params) if leave.allowed else denial(event.method)
+        allowed, reason = leave.allowed, leave.reason
+        if leave.permission is not None:
+            granted = self._granted(self._context.permissions, leave.permission, leave.whole)
+            allowed = granted is not None
+            by = "by a person" if allowed else "until a person allows it"
+            reason = f"{'allowed' if allowed else 'denied'} {reason}, {by}"
+        told = PermissionAsked(question=leave.question, answer=reason)
+        answer = grant(event.method, event.params) if allowed else denial(event.method)
         return answer, self._clean([*self._texts.flush(), told])
 
     # What is told

@@ -85,7 +85,7 @@ def test_people_are_asked_once_in_a_turn() -> None:
     answers = [permit(reader, DEPLOY), permit(reader, {**DEPLOY, "kind": "edit"}, "c2")]
 
     assert answers == ["reject_once", "reject_once"]
-    assert (reader.waits_for_people, reader.ends_turn) == (True, True)
+    assert (reader.waits_for_people, reader.is_cut_short) == (True, True)
     (question,) = asker.questions
     assert question.text == "The agent asks for a permission: execute: Deploy: make deploy"
     assert (question.options, question.default) == (PERMISSION_OPTIONS, None)
@@ -115,9 +115,9 @@ def test_people_are_not_asked_again_in_the_run_that_they_denied_it() -> None:
     reader = asker.process(denied=asker.name_of(DEPLOY))
 
     assert permit(reader, DEPLOY) == "reject_once"
-    assert (reader.ends_turn, len(asker.questions)) == (False, 1)
+    assert (reader.is_cut_short, len(asker.questions)) == (False, 1)
     permit(reader, {**DEPLOY, "kind": "edit"}, "c2")
-    assert (reader.ends_turn, len(asker.questions)) == (True, 2)
+    assert (reader.is_cut_short, len(asker.questions)) == (True, 2)
 
 
 def test_without_questions_it_is_denied() -> None:
@@ -125,7 +125,7 @@ def test_without_questions_it_is_denied() -> None:
     reader = Asker().process(asks=False)
 
     assert permit(reader, DEPLOY) == "reject_once"
-    assert not reader.ends_turn
+    assert not reader.is_cut_short
     assert permit(reader, {"kind": "read", "locations": [{"path": "a"}]}, "c2") == "allow_once"
 
 
