@@ -13,7 +13,7 @@ import pytest
 from tests.e2e.conftest import Start
 from tests.e2e.place import Place
 from tests.e2e.remote import Fleet
-from tests.transports.containers import IMAGE, engine_environ, require_engine, seen_by_tests
+from tests.transports.containers import IMAGE, require_engine, seen_by_tests, variables_of_engines
 from tests.transports.sandboxes import requires_bubblewrap
 from tests.transports.ssh.sshd import requires_sshd
 
@@ -191,7 +191,7 @@ def walled(
             engine = require_engine("podman")
             sandbox |= {"kind": "container", "image": IMAGE, "engine": engine, "network": "none"}
             place.write_workflow(prompt, sandbox=sandbox, **more, **user)
-            yield engine_environ(engine)
+            yield variables_of_engines(engine)
         case _:
             fleet: Fleet = request.getfixturevalue("fleet")
             fleet.add("far", has_program=False)
