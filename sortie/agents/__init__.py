@@ -49,6 +49,10 @@ def no_trace() -> None:
     """Return None: nothing is traced."""
 
 
+def told_to_none(_seconds: float, _reason: str) -> None:
+    """Tell of a wait to none."""
+
+
 class StartTurn(Protocol):
     """Starts the program of a turn in a way that lets another daemon go on with it, or goes on with
     one that another daemon has started."""
@@ -68,6 +72,7 @@ class SessionParams(Struct, frozen=True, kw_only=True):
     ``traceparent`` returns the turn under way as W3C Trace Context has it, for agents that make
     spans of their own; None where nothing is traced.
     ``permissions`` are asked of people by it; None where they cannot be asked.
+    ``on_wait`` is told for how many seconds the session waits until it can go on, and why.
     An adapter that is ``adoptable`` starts the programs of turns by ``start_turn``, where there is
     one. ``adopted`` is the memo of a turn that another daemon has begun: the first turn of the
     session goes on with that, whatever its prompt.
@@ -83,10 +88,11 @@ class SessionParams(Struct, frozen=True, kw_only=True):
     mcp_server: McpServer | None = None
     traceparent: Callable[[], str | None] = no_trace
     permissions: AskedPermissions | None = None
+    on_wait: Callable[[float, str], None] = told_to_none
     start_turn: StartTurn | None = None
     adopted: str | None = None
 
-    __repr__ = repr_without("env", "traceparent", "start_turn")
+    __repr__ = repr_without("env", "traceparent", "on_wait", "start_turn")
 
 
 class Session(Protocol):

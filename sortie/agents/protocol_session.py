@@ -21,6 +21,8 @@ from sortie.model.texts import start_of
 from sortie.model.turns import NOTIFICATION_LIMIT, AgentEvent, Notification, SessionKnown
 
 _ID_LIMIT = 200
+SIGN_INTERVAL = 0.5
+"""Seconds from one sign of life to the next while a session waits in a turn."""
 
 P = TypeVar("P", bound=ProtocolProcess[Any])
 
@@ -57,6 +59,7 @@ class ProtocolSession(Generic[P]):
         self._new_process = new_process
         self._process: P | None = None
         self._is_running = False
+        self._hears: OnEvents | None = None
         self._is_left = False
         self._news: list[AgentEvent] = []
 
@@ -74,6 +77,14 @@ class ProtocolSession(Generic[P]):
         """Return why a process takes no further turn, None where it does."""
         return None
 
+    async def _wait(self, seconds: float) -> None:
+        """Wait in a way that does not count as silence of the agent's where a turn runs."""
+        until = trio.current_time() + seconds
+        while (left := until - trio.current_time()) > 0:
+            if self._hears is not None:
+                self._hears([])
+            await trio.sleep(min(left, SIGN_INTERVAL))
+
     # For all
 
     async def start(self) -> None:
@@ -87,7 +98,7 @@ class ProtocolSession(Generic[P]):
             raise RuntimeError("a turn of this session is still running; turns are serial")
         if self._is_left:
             return SESSION_LEFT.result()
-        self._is_running = True
+        self._is_running, self._hears = True, on_events
         try:
             return await self._run_turn(prompt, on_events)
         except (AgentError, TransportError):
@@ -95,7 +106,7 @@ class ProtocolSession(Generic[P]):
                 return SESSION_LEFT.result()
             raise
         finally:
-            self._is_running = False
+            self._is_running, self._hears = False, None
 
     async def leave(self) -> None:
         """End the process, and a turn that runs in it. Raises TransportError."""

@@ -43,6 +43,17 @@ class SessionStarted(RunFact, frozen=True, kw_only=True):
     session_id: str | None
 
 
+@fact("session.waiting", "info")
+class SessionWaiting(RunFact, frozen=True, kw_only=True):
+    """The agent needs a time before it can go on with its session, and the run waits for that.
+
+    ``seconds`` are how long, ``reason`` says why.
+    """
+
+    seconds: float
+    reason: str
+
+
 @fact("session.refused", "warning", hidden=("timed_out",))
 class SessionRefused(RunFact, frozen=True, kw_only=True):
     """The agent accepted no session; ``timed_out``: it did not answer in time."""

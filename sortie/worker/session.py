@@ -134,9 +134,14 @@ class SessionLifetime(Struct, frozen=True):
             resume_session_id=self.resumable(workspace),
             traceparent=no_trace if trace is None else trace.turn,
             permissions=self._permissions(),
+            on_wait=self._tell_of_wait,
             start_turn=self.programs if outlives else None,
             adopted=taken.turn.memo if outlives and taken is not None else None,
         )
+
+    def _tell_of_wait(self, seconds: float, reason: str) -> None:
+        run_id = self.job.run_id
+        self.reporter.publish(facts.SessionWaiting(run_id=run_id, seconds=seconds, reason=reason))
 
     def _permissions(self) -> AskedPermissions | None:
         """Return how permissions are asked of people, None where the settings do not let agents

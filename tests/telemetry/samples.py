@@ -120,6 +120,7 @@ FACTS: tuple[f.Fact, ...] = (
     f.AgentAnswered(run_id=RUN, agent="kiro", seconds=0.5),
     f.AgentSpoke(run_id=RUN, agent="kiro", lines=4, message="reading"),
     f.SessionNamed(run_id=RUN, session_id="s-2"),
+    f.SessionWaiting(run_id=RUN, seconds=42.5, reason="the agent cannot load it yet"),
     f.ToolCallStarted(run_id=RUN, tool="shell", kind="execute", locations=("a.py",)),
     f.ToolCallEnded(
         run_id=RUN, tool="shell", kind="execute", locations=("a.py",), seconds=0.5, failed=False

@@ -66,6 +66,7 @@ NOT_COUNTED = {
     facts.DevcontainerRestricted,
     facts.ContainerStarted,
     facts.SessionStarted,
+    facts.SessionWaiting,
     facts.ShortageBegan,
     facts.ShortageEnded,
     facts.StateRestored,

@@ -89,6 +89,7 @@ def test_every_fact_has_its_line() -> None:
         ("debug", "agent.answered"),
         ("debug", "agent.spoke"),
         ("debug", "session.named"),
+        ("info", "session.waiting"),
         ("debug", "tool.started"),
         ("debug", "tool.ended"),
         ("debug", "model.answered"),

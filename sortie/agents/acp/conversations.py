@@ -17,6 +17,9 @@ _MINUTE = 60.0
 """Seconds within which Gemini CLI cannot load a session, and would lose what was said in it: its
 file is named by the minute."""
 
+WHY_IT_WAITS = "Gemini CLI loses a session that is loaded in the minute in which it was opened"
+"""Why a conversation of Gemini CLI is waited for."""
+
 
 class _Known(Struct):
     opened_at: float

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from datetime import datetime
 from functools import partial
 from typing import Any, Literal
@@ -49,7 +49,13 @@ class Opening(Struct, frozen=True, kw_only=True):
         return max(self.settings.start_timeout_ms / 1000, self.params.read_timeout)
 
 
-async def open_session(process: AgentProcess, opening: Opening, resume: str | None) -> Opened:
+Wait = Callable[[float], Awaitable[None]]
+"""Waits so many seconds, until the agent can go on with a session."""
+
+
+async def open_session(
+    process: AgentProcess, opening: Opening, resume: str | None, wait: Wait
+) -> Opened:
     """Greet the agent and have a session in its process.
 
     Raises AgentError and TransportError, and NotResumed where the agent does not answer to
@@ -69,7 +75,9 @@ async def open_session(process: AgentProcess, opening: Opening, resume: str | No
     process.reader = UpdateReader(context)
     opened: SessionOpened | str = ""
     if resume is not None:
-        opened = await _resume(process, opening, greeting, agent, resume)
+        if seconds := opening.conversations.wait_before(agent, resume):
+            await wait(seconds)
+        opened = await _resume(process, opening, greeting, resume)
     lost = opened if isinstance(opened, str) and resume is not None else None
     if not isinstance(opened, SessionOpened):
         opened = await _begin(process, opening)
@@ -101,7 +109,7 @@ async def _begin(process: AgentProcess, opening: Opening) -> SessionOpened:
 
 
 async def _resume(
-    process: AgentProcess, opening: Opening, greeting: Initialized, agent: str, session_id: str
+    process: AgentProcess, opening: Opening, greeting: Initialized, session_id: str
 ) -> SessionOpened | str:
     """Go on with a session; return why that is not possible, where it is not."""
     able = values.mapping(greeting.result, "agentCapabilities")
@@ -112,7 +120,6 @@ async def _resume(
         how = "session/load"
     else:
         return "the agent cannot go on with earlier sessions"
-    await trio.sleep(opening.conversations.wait_before(agent, session_id))
     servers, reply = session_servers(opening.params.mcp_server), None
     begin = partial(process.client.open, opening.params.workspace, how, session_id, servers)
     for attempt in range(2):

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import trio
 
 from sortie.agents import OnEvents
+from sortie.agents.acp.conversations import WHY_IT_WAITS
 from sortie.agents.acp.memory import resident_mb
 from sortie.agents.acp.opening import Opening, open_session
 from sortie.agents.acp.process import AgentProcess
@@ -31,7 +32,11 @@ class AcpSession(ProtocolSession[AgentProcess]):
 
     async def _open_in(self, process: AgentProcess, resume: str | None) -> Opened:
         self._looked_at = trio.current_time()
-        return await open_session(process, self._opening, resume)
+        return await open_session(process, self._opening, resume, self._wait_to_resume)
+
+    async def _wait_to_resume(self, seconds: float) -> None:
+        self._opening.params.on_wait(seconds, WHY_IT_WAITS)
+        await self._wait(seconds)
 
     async def _turn_in(self, process: AgentProcess, prompt: str, on_events: OnEvents) -> TurnResult:
         try:

@@ -253,6 +253,7 @@ _HANDLERS: Mapping[type[Fact], Callable[[TraceSink, Any], None]] = {
             facts.SessionNamed,
             facts.SessionRefused,
             facts.SessionStarted,
+            facts.SessionWaiting,
             facts.ToolCallEnded,
             facts.ToolCallStarted,
             facts.ToolsTraced,

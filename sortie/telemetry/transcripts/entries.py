@@ -137,6 +137,8 @@ def _run(fact: facts.RunFact) -> str | None:
             return f"container {container} of image {image}, sha256:{digest}"
         case facts.SessionStarted(session_id=str(session)) | facts.SessionNamed(session_id=session):
             return f"session {session}"
+        case facts.SessionWaiting(seconds=seconds, reason=reason):
+            return f"waits {took(seconds)} until the session goes on: {reason}"
         case facts.SessionRefused(error_kind=kind, error=error):
             return f"no session: {kind.value}: {error}"
         case facts.DeliveryAdvanced(stage=stage, branch=branch, pull_request=url):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,12 @@ from msgspec.structs import replace
 
 from sortie.agents.acp import session as session_module
 from sortie.agents.acp.agent import AcpAgent
+from sortie.agents.acp.conversations import WHY_IT_WAITS
 from sortie.agents.acp.settings import AcpSettings
 from sortie.agents.permissions import PermissionRules
 from sortie.model import AgentError, ErrorKind, TransportError, TurnOutcome
 from sortie.model.turns import (
+    AgentEvent,
     Notification,
     PermissionAsked,
     SessionKnown,
@@ -25,7 +28,7 @@ from sortie.model.turns import (
 )
 from sortie.resources import shortage_behind
 from sortie.transports.local import become_subreaper
-from tests.agents.acp.scripted import KEY, TRUSTING, Stage
+from tests.agents.acp.scripted import KEY, PROGRAM, TRUSTING, Stage
 from tests.agents.kiro.simulated import Heard, is_alive, visit
 
 
@@ -288,6 +291,33 @@ async def test_a_process_that_dies_between_turns_is_replaced(stage: Stage) -> No
         "[session] the agent was started anew: its process has ended",
         "prompt 2",
     ]
+
+
+async def test_a_conversation_is_waited_for_without_silence(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Gemini CLI loses one that it loads too early: the wait is told, and signs of life come."""
+    monkeypatch.setattr("sortie.agents.acp.conversations._MINUTE", 1.2)
+    told: list[tuple[float, str]] = []
+    batches: list[Sequence[AgentEvent]] = []
+    first = Heard()
+    words, settings = ("--like", "gemini-cli"), AcpSettings(permissions=TRUSTING)
+    agent = AcpAgent((sys.executable, "-S", str(PROGRAM), *words), settings, lambda: 0.0)
+    params = replace(stage.params, on_wait=lambda *what: told.append(what))
+
+    with trio.fail_after(60):
+        async with agent.session(params) as session:
+            await session.run_turn("acp: die later", first)
+            while Path(f"/proc/{first.pid}").exists():
+                await trio.sleep(0.01)
+            begun = trio.current_time()
+            await session.run_turn("two", batches.append)
+            took = trio.current_time() - begun
+
+    assert told == [(1.2, WHY_IT_WAITS)]
+    assert took >= 1.2
+    launched = next(n for n, batch in enumerate(batches) if batch)
+    assert launched >= 3  # 0.5 seconds from one to the next
 
 
 async def test_a_process_that_dies_in_a_turn_fails_it(stage: Stage) -> None:
