@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from tests.forges.faces import not_found, refused, time_at
@@ -65,6 +66,8 @@ class GiteaFace(GiteaTalk):
 
     def _open(self, request: Received) -> Reply:
         body = request.json
+        if (reply := self._unknown_assignees(body)) is not None:
+            return reply
         one = self.opened(request, body["head"], body["base"])
         if isinstance(one, Reply):
             return one
@@ -77,8 +80,17 @@ class GiteaFace(GiteaTalk):
         return Reply(body=self._shown(self.one(number)))
 
     def _change(self, request: Received, number: str) -> Reply:
-        self.change(self.one(number), request.json)
+        one, body = self.one(number), request.json
+        if (reply := self._unknown_assignees(body)) is not None:
+            return reply
+        one.assignees = list(body.get("assignees", one.assignees))
+        self.change(one, body)
         return self._one(request, number)
+
+    def _unknown_assignees(self, body: Mapping[str, Any]) -> Reply | None:
+        known = self.hosted.people
+        unknown = [name for name in body.get("assignees") or () if name not in known]
+        return refused(422, f"Assignee does not exist: [name: {unknown[0]}]") if unknown else None
 
     def _merge(self, request: Received, number: str) -> Reply:
         one, body, hosted = self.one(number), request.json, self.hosted
@@ -194,6 +206,7 @@ class GiteaFace(GiteaTalk):
             "updated_at": time_at(one.updated),
             "comments": len(one.comments),
             "labels": self._shown_labels(one),
+            "assignees": [{"login": name} for name in one.assignees] or None,
             "head": {
                 "ref": one.branch,
                 "sha": head,

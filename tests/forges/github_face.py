@@ -180,7 +180,8 @@ class GitHubFace(GitHubChecksFace):
 
     def _assign(self, request: Received, number: str) -> Reply:
         one = self.one(number)
-        one.assignees += request.json["assignees"]
+        known = self.hosted.people
+        one.assignees += [name for name in request.json["assignees"] if name in known]
         return Reply(status=201, body=smallest("issue", number=int(number)))
 
     def _permission(self, request: Received, name: str) -> Reply:

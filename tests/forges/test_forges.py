@@ -36,6 +36,19 @@ async def test_a_pull_request_is_opened_found_and_brought_up_to_date(rig: Rig) -
         assert known.reviewers == ["ann"]
 
 
+async def test_assignees_that_the_forge_does_not_know_are_left_out(rig: Rig) -> None:
+    """The pull request is opened without them; none of those that it has is taken away."""
+    rig.push()
+    unknown = replace(PROPOSAL, assignees=("absent",))
+    async with rig.opened() as forge:
+        opened = await forge.open(unknown)
+        rig.service.requests[0].assignees = ["ann"]
+        await forge.update(opened, unknown)
+
+    (known,) = rig.service.requests
+    assert known.assignees == ["ann"]
+
+
 async def test_a_branch_of_the_same_name_in_a_fork_is_another_one(rig: Rig) -> None:
     """Nobody else's pull request is taken for ours: it would be changed, watched and merged."""
     rig.push()

@@ -11,7 +11,7 @@ import trio
 from sortie.forges import CommitStatus, ForgeContext, GitCredential, Proposal
 from sortie.forges.gitea.merging import GiteaMerging
 from sortie.forges.gitea.state import DRAFT, is_ours, labels_of, pull_request_of
-from sortie.forges.http_forge import invalid, log, missing
+from sortie.forges.http_forge import invalid, log, missing, names_in
 from sortie.http.client import open_client, segment
 from sortie.http.comments import harmless_mentions
 from sortie.http.credentials import header
@@ -68,19 +68,19 @@ class GiteaForge(GiteaMerging):
             "head": proposal.branch,
             "base": proposal.base,
             "body": harmless_mentions(proposal.body),
-            "assignees": list(proposal.assignees),
             "labels": await self._label_ids(proposal.labels),
         }
         answer = await self.write("POST", "/pulls", what, body, wanted=_CONFLICT)
         if answer.status == 409:
             raise self.refused(TrackerErrorKind.CONFLICT, what, answer)
         item = answer.json()
+        await self._assign(item, proposal.assignees, what)
         await self._ask_reviewers(item["number"], proposal.reviewers, what)
         return self.seen(pull_request_of(item))
 
     async def update(self, pull_request: PullRequest, proposal: Proposal) -> PullRequest:
-        """Bring title and body up to date, add labels that are missing, and ask for reviews where
-        nobody was asked."""
+        """Bring title and body up to date, add labels and assignees that are missing, and ask for
+        reviews where nobody was asked."""
         what = f"cannot change pull request {pull_request.number}"
         title = f"{DRAFT}{proposal.title}" if pull_request.draft else proposal.title
         body: dict[str, Any] = {"title": title, "body": harmless_mentions(proposal.body)}
@@ -90,10 +90,21 @@ class GiteaForge(GiteaMerging):
         if ids := await self._label_ids(wanted):
             path = f"/issues/{pull_request.number}/labels"
             await self.write("POST", path, what, {"labels": ids})
+        await self._assign(item, proposal.assignees, what)
         path = f"/pulls/{pull_request.number}/reviews"
         if proposal.reviewers and not await self.listed(path, what):
             await self._ask_reviewers(pull_request.number, proposal.reviewers, what)
         return self.seen(pull_request_of(item))
+
+    async def _assign(self, item: Any, names: Sequence[str], what: str) -> None:
+        """Add assignees. Gitea refuses a whole change that names somebody it does not know, so that
+        this is one of its own."""
+        present = names_in(item.get("assignees"), "login")
+        absent = missing(names, present)
+        path, body = f"/pulls/{item['number']}", {"assignees": [*present, *absent]}
+        await self.as_far_as_it_goes(
+            "assignees", absent, lambda: self.write("PATCH", path, what, body)
+        )
 
     async def _ask_reviewers(self, number: int, names: Sequence[str], what: str) -> None:
         path, body = f"/pulls/{number}/requested_reviewers", {"reviewers": list(names)}
