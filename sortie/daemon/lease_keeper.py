@@ -196,7 +196,10 @@ class LeaseKeeper(ServerThread):
         }
         sent = boot_time()
         renewed = self._leases.renew({token: one.seconds for token, one in held.items()})
-        self.draining = self._leases.is_draining()
+        told = self._leases.stay()
+        self.draining = bool(told)
+        if told is None:  # this daemon was away for so long that others know of it no more
+            self._forget_session()
         self._is_fleet_stale = True
         shortest = min((one.seconds for one in self._candidacies.values()), default=DAEMON_SECONDS)
         self._renew_at = lease_times.renew_at(sent, min(shortest, DAEMON_SECONDS))

@@ -182,12 +182,6 @@ class PostgresLeases:
 
     def renew(self, leases: Mapping[int, float]) -> frozenset[int]:
         """Renew leases, by their tokens, for so many seconds; return those that are held still."""
-        self._connection.execute(
-            "UPDATE daemons SET expires = now() + make_interval(secs => %(seconds)s::float8)"
-            " WHERE id = %(id)s",
-            id=self.daemon,
-            seconds=DAEMON_SECONDS,
-        )
         if not leases:
             return frozenset()
         tokens, seconds = list(leases), list(leases.values())
@@ -213,12 +207,16 @@ class PostgresLeases:
         self._connection.execute(statement, id=self.daemon, draining=draining)
         self._connection.execute(f"NOTIFY {CHANNEL}")
 
-    def is_draining(self) -> bool:
-        """Tell whether this daemon is to lead nothing."""
+    def stay(self) -> bool | None:
+        """Be known as alive; return whether this daemon is to lead nothing, None where the server
+        has forgotten it."""
         rows: Sequence[Mapping[str, object]] = self._connection.execute(
-            "SELECT draining FROM daemons WHERE id = %(id)s", id=self.daemon
+            "UPDATE daemons SET expires = now() + make_interval(secs => %(seconds)s::float8)"
+            " WHERE id = %(id)s RETURNING draining",
+            id=self.daemon,
+            seconds=DAEMON_SECONDS,
         )
-        return bool(rows and rows[0]["draining"])
+        return bool(rows[0]["draining"]) if rows else None
 
     def forget_the_gone(self) -> None:
         """Delete daemons that have not been heard of for a day."""

@@ -74,6 +74,26 @@ async def test_a_lease_that_was_given_up_is_renewed_no_more(
     assert standby.lease.token > leader.lease.token
 
 
+async def test_a_daemon_that_the_server_has_forgotten_joins_again(
+    server: PostgresServer, keepers: tuple[LeaseKeeper, LeaseKeeper]
+) -> None:
+    """As after a day without a word from a machine that slept, where its session has outlived
+    that: it would be no standby for any workflow, and nothing would tell."""
+    leader, standby = Candidacy("w", SECONDS), Candidacy("w", SECONDS)
+    with trio.fail_after(60):
+        keepers[0].stand(leader)
+        await leader.leading.wait()
+        keepers[1].stand(standby)
+        while leader.candidates != 2:
+            await trio.sleep(0.05)
+        schema = keepers[0].address.schema
+        server.ask(f"DELETE FROM \"{schema}\".daemons WHERE id = 'two'")
+        while leader.candidates != 1:
+            await trio.sleep(0.05)
+        while leader.candidates != 2:
+            await trio.sleep(0.05)
+
+
 async def test_a_lease_is_left_to_its_end_while_a_change_may_arrive() -> None:
     """One whose leader ends in good order is given back at once, but for a change that was cut."""
     candidacy, now = Candidacy("w", 15.0), boot_time()

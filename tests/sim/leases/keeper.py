@@ -44,6 +44,7 @@ class SimKeeper:
         self._jobs: list[Callable[[], object]] = []
         self._renew_at = 0.0
         self._joined = False
+        self._joins = 0
         self._unanswered: set[str] = set()
 
     def stand(self, candidacy: Candidacy) -> None:
@@ -102,7 +103,10 @@ class SimKeeper:
         if not self._joined:
             self._joined = True
             candidates = frozenset(self.candidacies)
-            await self._ask(partial(self._server.join, self.daemon, self.weight, candidates))
+            self._joins += 1
+            await self._ask(
+                partial(self._server.join, self.daemon, self.weight, candidates, self._joins)
+            )
         await self._do_jobs()
         if self._boot() >= self._renew_at:
             await self._renew()

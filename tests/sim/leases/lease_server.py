@@ -18,12 +18,14 @@ from tests.sim.system.trace import Trace
 
 @dataclass(slots=True)
 class DaemonRow:
-    """A process. ``candidates`` are the workflows that it can lead."""
+    """A process. ``candidates`` are the workflows that it can lead; ``joined`` is how many times it
+    has said so."""
 
     weight: float
     candidates: frozenset[str]
     expires: float
     draining: bool = False
+    joined: int = 0
 
 
 @dataclass(slots=True)
@@ -78,9 +80,13 @@ class LeaseServer:
         self.last_token += 1
         return self.last_token
 
-    def join(self, daemon: str, weight: float, candidates: frozenset[str]) -> None:
-        """Be known as a candidate for these workflows, and for no others."""
+    def join(self, daemon: str, weight: float, candidates: frozenset[str], number: int) -> None:
+        """Be known as a candidate for these workflows, and for no others. A transaction waits for
+        the row that an earlier one of the daemon has changed, so a late one changes nothing."""
         row = self.daemons.setdefault(daemon, DaemonRow(weight, candidates, 0.0))
+        if number < row.joined:
+            return
+        row.joined = number
         row.candidates, row.expires = candidates, self.now() + self.length
         for workflow in sorted(candidates - self.leases.keys()):
             token = self.next_token(workflow)
