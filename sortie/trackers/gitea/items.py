@@ -9,7 +9,6 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sortie.http.comments import without_mark
 from sortie.http.json_values import (
     list_of,
     mapping_of,
@@ -19,8 +18,9 @@ from sortie.http.json_values import (
     time_of,
     word_of,
 )
-from sortie.model import Blocker, Comment, Issue, IssueId, TrackerError, TrackerErrorKind, state_key
+from sortie.model import Blocker, Issue, IssueId, TrackerError, TrackerErrorKind, state_key
 from sortie.trackers import TrackerStates
+from sortie.trackers.http.comments import author_of
 from sortie.trackers.http.label_states import LabelStates
 
 OPEN = "open"
@@ -111,8 +111,8 @@ class GiteaReader(Struct, frozen=True, kw_only=True):
                 priority=min(found, default=None),
                 url=required_text(data.get("html_url"), "html_url"),
                 labels=tuple(ids),
-                author=_author(data),
-                author_id=_author(data),
+                author=author_of(data),
+                author_id=author_of(data),
                 assignee=word_of(mapping_of(assignees[0]).get("login")) if assignees else None,
                 created_at=time_of(data.get("created_at"), "created_at"),
                 updated_at=updated_at,
@@ -146,23 +146,3 @@ class GiteaReader(Struct, frozen=True, kw_only=True):
         return Blocker(
             identifier=self.identifier(number), id=item.issue.id, state=item.state(states)
         )
-
-
-def comment_of(data: Any) -> Comment:
-    """Return a comment without our mark. Raises TrackerError (INVALID)."""
-    told = mapping_of(data)
-    author = _author(told)
-    try:
-        return Comment(
-            author=author or "ghost",
-            body=without_mark(required_text(told.get("body") or "", "body")),
-            created_at=time_of(told.get("created_at"), "created_at"),
-            author_id=author,
-        )
-    except ValueError as exc:
-        what = f"a comment cannot be read: {exc}"
-        raise TrackerError(TrackerErrorKind.INVALID, what) from exc
-
-
-def _author(told: Mapping[str, Any]) -> str | None:
-    return word_of(mapping_of(told.get("user")).get("login")) or None

@@ -31,10 +31,11 @@ from sortie.model import (
 from sortie.model.checks import Check, CheckResult, passed
 from sortie.trackers import TrackerContext, TrackerStates, UnreadableIssue
 from sortie.trackers.gitea.api import MISSING, GiteaApi
-from sortie.trackers.gitea.items import GiteaItem, GiteaReader, comment_of, gitea_states
+from sortie.trackers.gitea.items import GiteaItem, GiteaReader, gitea_states
 from sortie.trackers.gitea.people import GiteaPeople
 from sortie.trackers.gitea.settings import GiteaSettings
 from sortie.trackers.http.changes import ChangingList
+from sortie.trackers.http.comments import comment_of
 from sortie.trackers.http.listed import unreadable_issue
 from sortie.trackers.http.tracker import CommentMemory, HttpTracker
 

@@ -9,7 +9,6 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sortie.http.comments import without_mark
 from sortie.http.json_values import (
     list_of,
     mapping_of,
@@ -21,8 +20,9 @@ from sortie.http.json_values import (
     time_of,
     word_of,
 )
-from sortie.model import Blocker, Comment, Issue, IssueId, TrackerError, TrackerErrorKind, state_key
+from sortie.model import Blocker, Issue, IssueId, TrackerError, TrackerErrorKind, state_key
 from sortie.trackers import TrackerStates
+from sortie.trackers.http.comments import author_of
 from sortie.trackers.http.label_states import LabelStates
 
 OPEN = "open"
@@ -119,8 +119,8 @@ class GitHubRepository(Struct, frozen=True, kw_only=True):
                 priority=self._priority(labels),
                 url=required_text(data.get("html_url"), "html_url"),
                 labels=labels,
-                author=_author(data),
-                author_id=_author(data),
+                author=author_of(data),
+                author_id=author_of(data),
                 assignee=_login_of(assignees[0]) if assignees else None,
                 issue_type=text_of(mapping_of(data.get("type")).get("name")),
                 parent=self._parent(data.get("parent_issue_url")),
@@ -178,21 +178,6 @@ def issue_of(item: GitHubItem, states: LabelStates, blocked_by: tuple[Blocker, .
     return replace(item.issue, state=item.state(states), labels=plain, blocked_by=blocked_by)
 
 
-def comment_of(data: Any) -> Comment:
-    """Return a comment without our mark. Raises TrackerError (INVALID)."""
-    told = mapping_of(data)
-    author = _author(told)
-    try:
-        return Comment(
-            author=author or "ghost",
-            body=without_mark(required_text(told.get("body") or "", "body")),
-            created_at=time_of(told.get("created_at"), "created_at"),
-            author_id=author,
-        )
-    except ValueError as exc:
-        raise _unreadable("a comment", str(exc)) from exc
-
-
 def number_in(data: Any) -> str:
     """Return the number of what cannot be read, as far as it can be told; else ""."""
     return word_of(mapping_of(data).get("number"))
@@ -204,10 +189,6 @@ def labels_of(data: Any) -> tuple[str, ...]:
         raise ValueError(f"a list of labels was expected, not {shown(data)}")
     names = (label if isinstance(label, str) else mapping_of(label).get("name") for label in labels)
     return tuple(required_text(name, "a label's name") for name in names)
-
-
-def _author(told: Mapping[str, Any]) -> str | None:
-    return word_of(mapping_of(told.get("user")).get("login")) or None
 
 
 def _login_of(person: object) -> str:

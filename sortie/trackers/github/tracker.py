@@ -33,12 +33,12 @@ from sortie.trackers.github.checks import GitHubChecks
 from sortie.trackers.github.items import (
     GitHubItem,
     GitHubRepository,
-    comment_of,
     github_states,
     issue_of,
 )
 from sortie.trackers.github.people import GitHubPeople
 from sortie.trackers.github.settings import GitHubSettings
+from sortie.trackers.http.comments import comment_of
 from sortie.trackers.http.label_states import LabelStates
 from sortie.trackers.http.tracker import HttpTracker
 
