@@ -96,6 +96,11 @@ class Compared(Struct, frozen=True, kw_only=True):
         same = known.mark == self.mark or self.part == "talk"
         return known if same and known.is_settled(self.now, self.told) else None
 
+    @property
+    def has_moved(self) -> bool:
+        """Whether checks, or reviews, threads and comments, have to be read again."""
+        return self.checks_known is None or self.talk_known is None
+
     def reviews_known(self, events: tuple[str, ...]) -> Remembered | None:
         """Return what is known, if the reviews are still that: talk has changed, and comments and
         events show how."""

@@ -9,6 +9,8 @@ from pathlib import Path
 from tests.forges.github_checks import LOGS
 from tests.forges.github_face import GitHubFace
 from tests.forges.github_graphql import GRAPHQL_PATH, check_question
+from tests.forges.gitlab_graphql import GRAPHQL_PATH as GITLAB_GRAPHQL_PATH
+from tests.forges.gitlab_graphql import check_merge_request_question
 from tests.trackers.gitlab.server import DESCRIPTION as GITLAB
 from tests.trackers.server.contract import OpenApiContract
 from tests.trackers.server.exchange import Received, Reply
@@ -56,7 +58,9 @@ class GitLabExchanges:
 
     def check_request(self, request: Received) -> None:
         """Raise Violation where a request is not as described."""
-        if self._is_described(request):
+        if request.path == GITLAB_GRAPHQL_PATH:
+            check_merge_request_question(request)
+        elif self._is_described(request):
             self._rest.check_request(request)
 
     def check_answer(self, request: Received, reply: Reply) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.forges.faces import not_found, paged, refused, time_at
+from tests.forges.gitlab_graphql import GRAPHQL_PATH, GitLabGraphql
 from tests.forges.gitlab_talk import GitLabTalk
 from tests.forges.hosted import PATH, HostedRepository
 from tests.forges.nouns import MadeCheck, Request
@@ -34,6 +35,7 @@ class GitLabFace(GitLabTalk):
 
     def __init__(self, hosted: HostedRepository) -> None:
         super().__init__(hosted)
+        self.graphql = GitLabGraphql(self)
         one = r"/merge_requests/(\d+)"
         more = "include_diverged_commits_count include_rebase_in_progress"
         self.routes = [
@@ -73,7 +75,9 @@ class GitLabFace(GitLabTalk):
         return f"/projects/{PATH.replace('/', '%2F')}"
 
     def outside(self, request: Received, path: str) -> Reply:
-        """Answer who somebody is."""
+        """Answer who somebody is, and questions of GraphQL."""
+        if request.path == GRAPHQL_PATH and request.method == "POST":
+            return self.graphql.answer(request)
         if path != "/users":
             return not_found()
         people = self.hosted.people
@@ -91,7 +95,7 @@ class GitLabFace(GitLabTalk):
             found = [one for one in found if str(one.number) in numbers]
         if branch := request.query.get("source_branch"):
             found = [one for one in found if one.branch == branch]
-        return paged(request, [self._shown(one) for one in reversed(found)])
+        return paged(request, [self.shown(one) for one in reversed(found)])
 
     def _open(self, request: Received) -> Reply:
         body = request.json
@@ -182,6 +186,13 @@ class GitLabFace(GitLabTalk):
         made = self.hosted.checks(commit)
         return paged(request, [_shown_check(check) for check in made])
 
+    def statuses_by_pipeline(self, commit: str) -> dict[int, list[dict[str, Any]]]:
+        """Return jobs and statuses of a commit by the ids of their pipelines."""
+        found: dict[int, list[dict[str, Any]]] = {}
+        for check in self.hosted.checks(commit):
+            found.setdefault(501 if check.status else 500, []).append(_shown_check(check))
+        return found
+
     def _commit(self, request: Received, commit: str) -> Reply:
         del request
         if not self.hosted.git.has(commit):
@@ -223,7 +234,8 @@ class GitLabFace(GitLabTalk):
         self.hosted.rerun(job)
         return Reply(status=201, body=_shown_check(job))
 
-    def _shown(self, one: Request) -> dict[str, Any]:
+    def shown(self, one: Request) -> dict[str, Any]:
+        """Return a merge request as a list shows it."""
         why = self.hosted.refusal(one)
         status = "mergeable" if why is None else _REFUSALS.get(why, why)
         if why == "changes_requested":
@@ -243,7 +255,7 @@ class GitLabFace(GitLabTalk):
             "description": one.body,
             "sha": one.seen,
             "draft": one.draft,
-            "labels": one.labels,
+            "labels": sorted(one.labels),
             "updated_at": time_at(one.updated),
             "user_notes_count": len(one.comments) + sum(len(t.notes) for t in one.threads),
             "has_conflicts": not one.computing and self.hosted.conflicts(one),
@@ -254,9 +266,10 @@ class GitLabFace(GitLabTalk):
         }
 
     def _whole(self, one: Request) -> dict[str, Any]:
-        return self._shown(one) | {"head_pipeline": self._pipeline(one)}
+        return self.shown(one) | {"head_pipeline": self.pipeline(one)}
 
-    def _pipeline(self, one: Request) -> dict[str, Any] | None:
+    def pipeline(self, one: Request) -> dict[str, Any] | None:
+        """Return the pipeline of a merge request, which may be that of its head before."""
         sha = one.seen_before if one.lagging else one.seen
         if self.hosted.merged_results and sha and not self.hosted.conflicts(one):
             sha = self.hosted.git.merged(self.hosted.branches[one.base], sha)

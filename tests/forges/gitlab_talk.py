@@ -14,29 +14,32 @@ _REVIEWS = {"changes_requested": "requested_changes", "commented": "reviewed"}
 class GitLabTalk(Face):
     """Reviews, discussions and notes of merge requests."""
 
+    def reviewers(self, one: Request) -> list[dict[str, Any]]:
+        """Return what reviewers think."""
+        states = {said.author: said.state for said in one.opinions}
+        states |= {who: said.state for who, said in self.hosted.opinions(one).items()}
+        return [
+            {"user": self.user(who), "state": _REVIEWS.get(state, state)}
+            for who, state in states.items()
+        ]
+
+    def approvals(self, one: Request) -> dict[str, Any]:
+        """Return who has approved."""
+        opinions = self.hosted.opinions(one)
+        approved = [who for who, said in opinions.items() if said.state == "approved"]
+        return {
+            "approved": len(approved) >= self.hosted.approvals,
+            "approved_by": [{"user": self.user(who)} for who in approved],
+        }
+
     def _reviewers(self, request: Received, number: str) -> Reply:
-        states = {said.author: said.state for said in self.one(number).opinions}
-        states |= {who: o.state for who, o in self.hosted.opinions(self.one(number)).items()}
-        return paged(
-            request,
-            [
-                {"user": self.user(who), "state": _REVIEWS.get(state, state)}
-                for who, state in states.items()
-            ],
-        )
+        return paged(request, self.reviewers(self.one(number)))
 
     def _approvals(self, request: Received, number: str) -> Reply:
         del request
-        opinions = self.hosted.opinions(self.one(number))
-        approved = [who for who, said in opinions.items() if said.state == "approved"]
-        return Reply(
-            body={
-                "approved": len(approved) >= self.hosted.approvals,
-                "approved_by": [{"user": self.user(who)} for who in approved],
-            }
-        )
+        return Reply(body=self.approvals(self.one(number)))
 
-    def _talk(self, one: Request) -> list[dict[str, Any]]:
+    def talk(self, one: Request) -> list[dict[str, Any]]:
         """Return discussions: plain comments, what GitLab notes itself, threads of the diff."""
         noted = Remark(99, "ann", "assigned to @bob")
         system = {"id": "s1", "individual_note": True, "notes": [self._shown_note(noted, True)]}
@@ -76,11 +79,11 @@ class GitLabTalk(Face):
         }
 
     def _discussions(self, request: Received, number: str) -> Reply:
-        return paged(request, self._talk(self.one(number)))
+        return paged(request, self.talk(self.one(number)))
 
     def _discussion(self, request: Received, number: str, id_: str) -> Reply:
         del request
-        found = [item for item in self._talk(self.one(number)) if item["id"] == id_]
+        found = [item for item in self.talk(self.one(number)) if item["id"] == id_]
         return Reply(body=found[0]) if found else not_found()
 
     def _answer_in(self, request: Received, number: str, id_: str) -> Reply:

@@ -40,8 +40,8 @@ async def looking(rig: Rig, forge: Forge, clock: MockClock) -> Looking:
     return made
 
 
-TALK = {"gitlab": ["1", "discussions"], "gitea": ["1", "timeline"], "github": ["graphql"]}
-CHECKS = {"gitlab": ["1", "statuses"], "gitea": ["1", "statuses"], "github": ["graphql"]}
+TALK = {"gitlab": ["graphql"], "gitea": ["1", "timeline"], "github": ["graphql"]}
+CHECKS = {"gitlab": ["graphql"], "gitea": ["1", "statuses"], "github": ["graphql"]}
 
 
 async def test_a_change_costs_what_it_is_about(rig: Rig, mock_clock: MockClock) -> None:

@@ -24,9 +24,12 @@ async def test_a_forge_that_fails_tells_nothing(rig: Rig) -> None:
     rig.push()
     async with rig.opened() as forge:
         opened = await rig.open_one(forge)
-        rig.server.inject(Refuse(status=502), times=1)
+        # What GraphQL of GitLab does not answer is asked of REST.
+        rig.server.inject(Refuse(status=502), times=2 if rig.kind == "gitlab" else 1)
         with pytest.raises(TrackerError) as closed:
             await forge.look([opened])
+        if rig.kind == "gitlab":
+            rig.server.inject(Refuse(status=500), path="graphql")
         rig.server.inject(Refuse(status=500), skip=1 if rig.kind != "github" else 0)
         with pytest.raises(TrackerError) as failed:
             await forge.look([opened])
@@ -46,6 +49,8 @@ async def test_a_list_that_is_not_there_is_no_empty_one(rig: Rig) -> None:
         opened = await rig.open_one(forge)
         rig.service.start_thread(1, "ann", "README", 1, "Why?")
         for path in LISTS[rig.kind]:
+            if rig.kind == "gitlab":
+                rig.server.inject(Refuse(status=500), path="graphql")
             rig.server.inject(Refuse(status=404), path=path)
             with pytest.raises(TrackerError) as refused:
                 await look(forge, opened)

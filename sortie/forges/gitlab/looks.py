@@ -1,7 +1,9 @@
 """How merge requests stand: one list for a hundred of them, details of those that it shows changed.
 
 The list tells neither pipelines nor discussions. What cannot be seen in it, a check that is
-pending or a head that is new, is read each time.
+pending or a head that is new, is read each time. Details are read by GraphQL, up to 50 merge
+requests by one question; by REST, one by one, what GraphQL does not tell whole, what a server
+without it has, and everything before a merge.
 """
 
 from __future__ import annotations
@@ -14,11 +16,14 @@ import trio
 from msgspec.structs import replace
 
 from sortie.forges import NOTHING_CHANGED
+from sortie.forges.gitlab.batches import MergeRequestBatches
+from sortie.forges.gitlab.nodes import ReadRequest, Talk
 from sortie.forges.gitlab.state import (
     checks_of,
     events_of,
     listed,
     mark_of,
+    pull_request_of,
     reviews_of,
     talk_of,
 )
@@ -51,6 +56,7 @@ class GitLabLooks(HttpForge):
     def __init__(self, client: HttpClient, root: str, name: str) -> None:
         super().__init__(client, root, name)
         self.known = RememberedStates()
+        self._batches = MergeRequestBatches(client, name)
         self._computing: dict[str, float] = {}
 
     async def look(
@@ -62,27 +68,53 @@ class GitLabLooks(HttpForge):
         told: bool = False,
     ) -> Mapping[str, PullRequestState]:
         """Return how merge requests stand; what is gone is left out."""
-        if len(pull_requests) == 1:
-            items = await self._item(pull_requests[0])
-        else:
-            items = await self._items(pull_requests)
+        few = len(pull_requests) == 1
+        # A list would tell nothing where each is read anyway.
+        at_once = not afresh and (few or all(one.id in changed for one in pull_requests))
+        read = await self._batches.read(pull_requests) if at_once else {}
+        listed_ones = [one for one in pull_requests if one.id not in read]
+        items = {id_: one.item for id_, one in read.items()} | await self._listed(listed_ones)
+        parts = {one.id: "all" if afresh else changed.get(one.id) for one in pull_requests}
+        compared = {
+            one.id: self._compared(items[one.id], parts[one.id], told)
+            for one in pull_requests
+            if one.id in items
+        }
+        if not at_once and not afresh:
+            moved = [one for one in listed_ones if one.id in items and compared[one.id].has_moved]
+            read = await self._batches.read(moved)
         found: dict[str, PullRequestState] = {}
 
-        async def read(pull_request: PullRequest) -> None:
-            item = items.get(pull_request.id)
-            part = "all" if afresh else changed.get(pull_request.id)
-            state = None if item is None else await self._state(item, part, told)
+        async def look_at(one: PullRequest) -> None:
+            state = None
+            if one.id in items:
+                state = await self._state(items[one.id], compared[one.id], read.get(one.id))
             if state is None:
-                self.known.forget(pull_request.id)
-                self._computing.pop(pull_request.id, None)
+                self.known.forget(one.id)
+                self._computing.pop(one.id, None)
             else:
                 self.seen(state.pull_request)
-                found[pull_request.id] = state
+                found[one.id] = state
 
-        await each(read, pull_requests)
+        await each(look_at, pull_requests)
         if any(one.id not in found for one in pull_requests):
             await self.require_visible()
+        if at_once:
+            await self._have_computed([found[id_] for id_ in read if id_ in found])
         return {one.id: found[one.id] for one in pull_requests if one.id in found}
+
+    async def _have_computed(self, states: Sequence[PullRequestState]) -> None:
+        """Have GitLab compute whether there are conflicts, which no question of GraphQL does. What
+        it answers is not taken: it may be of a later head than the rest."""
+        unknown = [state.pull_request for state in states if state.conflicts is None]
+        if unknown:
+            await self._listed(unknown)
+
+    async def _listed(self, pull_requests: Sequence[PullRequest]) -> dict[str, Any]:
+        """Return merge requests by their ids; one alone with what no list tells."""
+        if len(pull_requests) == 1:
+            return await self._item(pull_requests[0])
+        return await self._items(pull_requests)
 
     async def _item(self, pull_request: PullRequest) -> dict[str, Any]:
         """Return one by its id, with what no list tells; nothing where it is gone."""
@@ -103,49 +135,69 @@ class GitLabLooks(HttpForge):
             found |= {str(item["id"]): item for item in items}
         return found
 
-    async def _state(self, item: Any, part: Part | None, told: bool) -> PullRequestState | None:
-        """Return how one stands, with what of it has to be read again; None where it is gone."""
+    def _compared(self, item: Any, part: Part | None, told: bool) -> Compared:
+        """Return what is known of one beside what the forge shows of it now."""
         known = self.known.get(str(item["id"]))
-        before = None if known is None else known.state
-        state = listed(item, before)
-        compared = Compared(
+        return Compared(
             known=known,
             mark=mark_of(item, None if known is None else known.mark),
-            head=state.pull_request.head,
+            head=pull_request_of(item).head,
             part=part,
             told=told,
             now=trio.current_time(),
         )
+
+    async def _state(
+        self, item: Any, compared: Compared, read: ReadRequest | None
+    ) -> PullRequestState | None:
+        """Return how one stands, with what of it has to be read again; None where it is gone.
+
+        ``read`` is what GraphQL has told of it.
+        """
+        before = None if compared.known is None else compared.known.state
+        state = listed(item if read is None else read.item, before)
         checks, talk = compared.checks_known, compared.talk_known
-        if checks is not None and talk is not None:
+        if read is not None:
+            checks = talk = None
+        elif checks is not None and talk is not None:
             if not self._is_overdue(state, compared.now):
                 return state
             checks = None
-        if checks is None and _PIPELINE not in item:
-            found = await self._item(state.pull_request)
-            if (item := found.get(state.pull_request.id)) is None:
-                return None
-            state = listed(item, before)
         if checks is None:
-            state = replace(state, checks=await self._checks(item, state.pull_request))
+            told = None if read is None else read.checks
+            if told is None and _PIPELINE not in item:
+                found = await self._item(state.pull_request)
+                if (item := found.get(state.pull_request.id)) is None:
+                    return None
+                state = listed(item, before)
+            if told is None:
+                told = await self._checks(item, state.pull_request)
+            state = replace(state, checks=told)
         checks_at = compared.now if checks is None else checks.checks_at
         if talk is None:
-            return await self._with_talk(state, compared, checks_at)
+            said = None if read is None else read.talk
+            return await self._with_talk(state, compared, checks_at, said)
         times = {"checks_at": checks_at, "talk_at": talk.talk_at}
         return self.known.put(compared, state, events=talk.events, **times)
 
     async def _with_talk(
-        self, state: PullRequestState, compared: Compared, checks_at: float
+        self, state: PullRequestState, compared: Compared, checks_at: float, said: Talk | None
     ) -> PullRequestState:
-        """Return a state with what people say. What GitLab itself notes beside that, and the status
-        of the request, tell whether somebody has reviewed."""
+        """Return a state with what people say: what GraphQL has told, or what REST tells. What
+        GitLab itself notes beside that, and the status of the request, tell whether somebody has
+        reviewed."""
         number = state.pull_request.number
         what, path = f"cannot read merge request {number}", f"/merge_requests/{number}"
-        discussions = await self.listed(f"{path}/discussions", what)
+        if said is None:
+            discussions = await self.listed(f"{path}/discussions", what)
+        else:
+            discussions = said.discussions
         threads, comments = talk_of(discussions, state.pull_request.head)
         events, reviews = (*events_of(discussions), state.refusal or ""), state.reviews
-        known = compared.reviews_known(events)
-        if known is None:
+        known = None
+        if said is not None:
+            reviews = reviews_of(said.reviewers, said.approvals)
+        elif (known := compared.reviews_known(events)) is None:
             reviewers = await self.listed(f"{path}/reviewers", what)
             approvals = mapping_of((await self.ask(f"{path}/approvals", what)).json())
             reviews = reviews_of(reviewers, approvals)
