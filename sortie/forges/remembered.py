@@ -3,7 +3,8 @@
 Rule 1: checks that may change unseen are read each time: one that is pending, those of a head that
 came up only lately and may still register. One that has failed may be made again by somebody, and
 is read after a while.
-Rule 2: nothing is believed for longer than LIFE, or TOLD_LIFE where webhooks tell of changes.
+Rule 2: nothing is believed for longer than LIFE, or TOLD_LIFE where webhooks tell of changes; where
+that would cost too much, each is read again at an hour of the day of its own.
 Rule 3: what the list of pull requests tells is taken from it each time, and costs nothing.
 Rule 4: what is known to have changed is read, and all else as if that were not known.
 """
@@ -22,6 +23,8 @@ LIFE = 3600.0
 
 TOLD_LIFE = 6 * 3600.0
 """Seconds after which everything is read again where webhooks tell of changes."""
+
+DAY = 24 * 3600.0
 
 SETTLING = 300.0
 """Seconds for which the checks of a new head are read each time: they register late."""
@@ -69,6 +72,7 @@ class Compared(Struct, frozen=True, kw_only=True):
     """What is known of a pull request, and what the forge shows of it now.
 
     ``part`` is what is known to have changed, None for nothing; ``told``: webhooks tell of changes.
+    ``hour`` is that of the day at which it is read again then, None for every TOLD_LIFE.
     """
 
     known: Remembered | None
@@ -77,6 +81,7 @@ class Compared(Struct, frozen=True, kw_only=True):
     part: Part | None
     told: bool
     now: float
+    hour: int | None = None
 
     @property
     def talk_known(self) -> Remembered | None:
@@ -116,7 +121,10 @@ class Compared(Struct, frozen=True, kw_only=True):
         return known
 
     def _is_old(self, at: float) -> bool:
-        return self.now - at >= (TOLD_LIFE if self.told else LIFE)
+        if not self.told or self.hour is None:
+            return self.now - at >= (TOLD_LIFE if self.told else LIFE)
+        begin = self.hour * 3600.0
+        return (self.now - begin) // DAY > (at - begin) // DAY
 
 
 class RememberedStates:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.forges.faces import ME, Face, not_found, paged
+from tests.forges.faces import ME, Face, not_found, paged, time_at
 from tests.forges.nouns import Remark, there
 from tests.trackers.server.exchange import Received, Reply
 
@@ -86,7 +86,8 @@ class GiteaTalk(Face):
         user = self.user(note.author)
         if note.bot:
             user["id"] = -2
-        return {"id": note.id, "body": note.body, "user": user}
+        told = {"id": note.id, "body": note.body, "user": user}
+        return told | {"created_at": time_at(note.at)}
 
     def _comments(self, request: Received, number: str) -> Reply:
         comments = self.one(number).comments

@@ -146,16 +146,19 @@ class HostedRepository:
         one.comments.append(remark)
         one.timeline.append((remark.id, "comment"))
         self.touch(one)
+        remark.at = one.updated
         return remark
 
     def set_labels(self, number: int, *names: str) -> None:
         """Have a pull request carry these labels."""
         self.request(number).labels[:] = names
+        self.request(number).timeline.append((self._id(), "label"))
         self.touch(self.request(number))
 
     def close(self, number: int) -> None:
         """Close a pull request without merging it."""
         self.request(number).state = "closed"
+        self.request(number).timeline.append((self._id(), "close"))
         self.touch(self.request(number))
 
     # What the forge makes of it.
@@ -179,6 +182,7 @@ class HostedRepository:
                 continue
             if one.seen is not None:
                 one.seen_before, one.queued = one.seen, None  # a push ends what was queued
+                one.timeline.append((self._id(), "pull_push"))
             one.seen = head
             self.now += 1
             one.updated = self.now
@@ -242,6 +246,7 @@ class HostedRepository:
         message = f"{one.title} (#{one.number})"
         one.merged_as = self.git.merge(one.base, one.seen, method, message)
         one.state, one.queued = "merged", None
+        one.timeline.append((self._id(), "merge_pull"))
         self.touch(one)
         return one.merged_as
 

@@ -22,13 +22,15 @@ def there(things: Mapping[int, ThingT], number: int | str) -> ThingT:
 
 @dataclass
 class Remark:
-    """What somebody has written; ``reactions`` are those of the account of the token."""
+    """What somebody has written; ``reactions`` are those of the account of the token, ``at`` is the
+    count of changes at which it was written."""
 
     id: int
     author: str
     body: str
     bot: bool = False
     reactions: list[str] = field(default_factory=list)
+    at: int = 0
 
 
 @dataclass

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from sortie.forges import NOTHING_CHANGED
 from sortie.forges.gitea.state import (
     checks_of,
+    commented_mark,
     events_of,
     labels_of,
     mark_of,
@@ -51,6 +52,7 @@ class GiteaLooks(HttpForge):
         super().__init__(client, root, name)
         self.known = RememberedStates()
         self._unmergeable: dict[str, tuple[object, float]] = {}
+        self._asking_what_is_required = trio.Lock()
         self._required: dict[str, tuple[float, tuple[str, ...]]] = {}
 
     async def look(
@@ -67,6 +69,12 @@ class GiteaLooks(HttpForge):
         found: dict[str, PullRequestState] = {}
 
         async def read(pull_request: PullRequest) -> None:
+            part = "all" if afresh else changed.get(pull_request.id)
+            if few and part == "talk":
+                commented = await self._commented(pull_request, told)
+                if commented is not None:
+                    found[pull_request.id] = commented
+                    return
             item = listed.get(pull_request.id)
             if item is None:
                 item = await self._item(pull_request)
@@ -74,7 +82,6 @@ class GiteaLooks(HttpForge):
                 self.known.forget(pull_request.id)
                 self._unmergeable.pop(pull_request.id, None)
             else:
-                part = "all" if afresh else changed.get(pull_request.id)
                 found[pull_request.id] = await self._state(item, part, told)
 
         await each(read, pull_requests)
@@ -109,6 +116,36 @@ class GiteaLooks(HttpForge):
         item = answer.json() if answer.ok else None
         return item if item is not None and str(item["id"]) == pull_request.id else None
 
+    async def _commented(self, pull_request: PullRequest, told: bool) -> PullRequestState | None:
+        """Return how one stands, by its timeline alone where that shows nothing but comments; None
+        where there is, or may be, more to read."""
+        known, now = self.known.get(pull_request.id), trio.current_time()
+        if known is None or known.state.conflicts is None or known.state.threads:
+            return None
+        request = known.state.pull_request
+        compared = Compared(
+            known=known,
+            mark=known.mark,
+            head=request.head,
+            part=None,
+            told=told,
+            now=now,
+            hour=_hour_of(request),
+        )
+        if compared.has_moved or request.state != "open":
+            return None
+        path = f"/issues/{request.number}/timeline"
+        timeline = await self.listed(path, f"cannot read pull request {request.number}")
+        if events_of(timeline) != known.events:
+            return None
+        comments, queued = talk_of(timeline)
+        said = _said_in_reviews(known.state)
+        state = replace(known.state, comments=(*comments, *said), queued=queued)
+        noted = [item for item in timeline if item.get("type") == "comment"]
+        compared = replace(compared, mark=commented_mark(known.mark, noted))
+        times = {"checks_at": known.checks_at, "talk_at": known.talk_at}
+        return self.known.put(compared, state, events=known.events, **times)
+
     async def _state(self, item: Any, part: Part | None, told: bool) -> PullRequestState:
         """Return how one stands, with what of it has to be read again."""
         request = self.seen(pull_request_of(item))
@@ -120,6 +157,7 @@ class GiteaLooks(HttpForge):
             part=part,
             told=told,
             now=now,
+            hour=_hour_of(request),
         )
         state = replace(
             PullRequestState(pull_request=request) if known is None else known.state,
@@ -149,21 +187,27 @@ class GiteaLooks(HttpForge):
             path = f"/commits/{segment(pull_request.head)}/statuses"
             statuses = await self.listed(path, what)
         life = _PROTECTION_LIFE if part == "all" else LIFE
-        return checks_of(statuses, await self._demanded(pull_request.base, now, life))
+        async with self._asking_what_is_required:  # each base is asked about once, by the first
+            return checks_of(statuses, await self._demanded(pull_request.base, now, life))
 
     async def _with_talk(
         self, state: PullRequestState, compared: Compared, checks_at: float
     ) -> PullRequestState:
         """Return a state with what people say. The timeline tells whether somebody has reviewed,
-        and not what is answered in threads: where there are any, all reviews are read."""
+        and not what is answered in threads: where there are any, all reviews are read. Where
+        webhooks tell of changes, and none has told of this one, that goes for the daily reading,
+        too."""
         number = state.pull_request.number
         what = f"cannot read pull request {number}"
         timeline = await self.listed(f"/issues/{number}/timeline", what)
         comments, queued = talk_of(timeline)
         events, opinions, threads = events_of(timeline), state.reviews, state.threads
-        said = tuple(note for note in state.comments if note.id.startswith(REVIEW_NOTE))
+        said = _said_in_reviews(state)
         known = None if threads else compared.reviews_known(events)
-        if known is None:
+        before = compared.known
+        unchanged = compared.told and compared.part is None and not threads
+        unchanged = unchanged and before is not None and before.events == events
+        if known is None and not unchanged:
             opinions, said, threads = await self._reviews(number, what)
         state = replace(
             state,
@@ -214,3 +258,12 @@ class GiteaLooks(HttpForge):
                 names = tuple(map(str, list_of(branch.get("status_check_contexts"))))
             known = self._required[base] = now, names
         return known[1]
+
+
+def _hour_of(pull_request: PullRequest) -> int:
+    """Return the hour of the day at which one is read again, so that not all are at once."""
+    return pull_request.number % 24
+
+
+def _said_in_reviews(state: PullRequestState) -> tuple[Note, ...]:
+    return tuple(note for note in state.comments if note.id.startswith(REVIEW_NOTE))

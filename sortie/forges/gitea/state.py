@@ -63,6 +63,13 @@ def mark_of(item: Mapping[str, Any]) -> Mark:
     return Mark(talk=(*values, known.head, known.state, known.draft, *labels_of(item)))
 
 
+def commented_mark(mark: Mark, comments: Sequence[Any]) -> Mark:
+    """Return the mark that a list shows after comments alone: Gitea counts them, and sets the time
+    of the pull request to that of the newest. Where it shows another, talk is read again."""
+    times = [word_of(item.get("created_at")) for item in comments]
+    return Mark(talk=(max(times, default=mark.talk[0]), len(comments), *mark.talk[2:]))
+
+
 def labels_of(item: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the labels of a pull request."""
     return tuple(str(label["name"]) for label in list_of(item.get("labels")))
