@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
-import trio
 from pydantic import SecretStr
 
 from sortie import forges
@@ -22,13 +21,13 @@ from sortie.orchestrator.time_limits import progress
 from sortie.transports import Transport
 from sortie.worker import RemoteRepository
 from sortie.workspaces.git_values import GitAccess, RepositoryOptions
-from sortie.workspaces.repository import Repository
+from sortie.workspaces.repository import MirrorState, Repository
 
 _SSH = "ssh -oBatchMode=yes -oConnectTimeout=30 -oServerAliveInterval=15 -oServerAliveCountMax=3"
 
 
-Locks = dict[tuple[str, str], trio.Lock]
-"""The lock of each mirror, by host and path: repositories of one URL share a mirror."""
+MirrorStates = dict[tuple[str, str], MirrorState]
+"""The state of each mirror, by host and path: repositories of one URL share a mirror."""
 
 
 class OpenRepository:
@@ -41,12 +40,12 @@ class OpenRepository:
         url: GitUrl,
         forge: Forge | None,
         hide: Callable[[str], object],
-        locks: Locks,
+        mirrors: MirrorStates,
     ) -> None:
         self.settings = settings
         self._url = url
         self._hide = hide
-        self._locks = locks
+        self._mirrors = mirrors
         self.forge = forge
         self._known: dict[tuple[str, str], Repository] = {}
 
@@ -71,7 +70,7 @@ class OpenRepository:
             known = self._known.get((host, root))
             if known is None:
                 known = self._known[host, root] = self._made(transport, root)
-                known.lock = self._locks.setdefault((host, known.mirror), known.lock)
+                known.state = self._mirrors.setdefault((host, known.mirror), known.state)
             known.git.transport = transport  # a reload may have made another
             return known
 
@@ -149,7 +148,7 @@ async def open_repositories(
     settings: Settings, hide: Callable[[str], object] = unchanged
 ) -> AsyncIterator[Repositories]:
     """Hold the forges of all repositories open. Raises TrackerError where one cannot be used."""
-    repositories, locks = Repositories(), Locks()
+    repositories, mirrors = Repositories(), MirrorStates()
     async with AsyncExitStack() as stack:
         for one in settings.every():
             try:
@@ -157,7 +156,7 @@ async def open_repositories(
             except TrackerError:
                 forge = await _open_forge(one, stack)
                 url = parse_git_url(one.repository.url or "")
-                repositories.add(one, OpenRepository(one, url, forge, hide, locks))
+                repositories.add(one, OpenRepository(one, url, forge, hide, mirrors))
         yield repositories
 
 

@@ -44,6 +44,15 @@ LARGEST_FILE = 100 * 1024 * 1024
 _MIRRORS = "@repositories"
 
 
+class MirrorState:
+    """What repositories share whose mirror is one directory: one of them fetches at a time, and the
+    first fetch of a daemon cleans the mirror, as nothing works in it before."""
+
+    def __init__(self) -> None:
+        self.lock = trio.Lock()
+        self.is_clean = False
+
+
 class Repository:
     """A repository on one host. Every method raises GitError, and TransportError where its host
     cannot be asked."""
@@ -60,16 +69,16 @@ class Repository:
         self.who = (options.author_name, options.author_email)
         self.lfs = str(int(options.lfs))
         self._extras = (str(int(options.submodules)), self.lfs)
-        self.lock = trio.Lock()
+        self.state = MirrorState()
         self._fetched_at: float | None = None
 
     async def fetch(self, access: GitAccess, env: Mapping[str, str]) -> None:
         """Bring the mirror up to date, unless it was a moment ago."""
-        async with self.lock:
+        async with self.state.lock:
             now = trio.current_time()
             if self._fetched_at is not None and now - self._fetched_at < FRESH:
                 return
-            first = "1" if self._fetched_at is None else "0"
+            first = "0" if self.state.is_clean else "1"
             said = await self.git.run(
                 f"fetch {self.url.text}",
                 ("mirror", self.mirror, self.url.text, first, self._options.base or ""),
@@ -78,7 +87,7 @@ class Repository:
                 limit=NETWORK_LIMIT,
             )
             self.base = known_in(said)["base"]
-            self._fetched_at = now
+            self._fetched_at, self.state.is_clean = now, True
 
     async def remote_base(self, access: GitAccess, env: Mapping[str, str]) -> str:
         """Ask the remote for the branch that work begins at."""
