@@ -169,7 +169,7 @@ class LeasedStore(DatabaseStore):
         self._connection = sqlite3.connect(rows.path, isolation_level=None)
         database = _FencedDatabase(self._connection, rows, lease.token)
         super().__init__(_WiredThread(database, wire, plug, draw))
-        self._rows = rows
+        self._rows, self._token = rows, lease.token
         self.workflow, self.holder = rows.workflow, lease.holder
         self._doubted = DoubtedCommits()
         self._tries = count()
@@ -191,7 +191,9 @@ class LeasedStore(DatabaseStore):
         """Read what an earlier leader left."""
         recovered = await super().recover()
         self.read_at, self.own_commits = self._rows.commits, 0
-        if recovered != self._rows.left:
+        # Another leader may have written since, where this machine has slept before it heard that.
+        is_newest = self._rows.server.leases[self.workflow].token == self._token
+        if is_newest and recovered != self._rows.left:
             self._rows.trace.wrong(f"the database holds {recovered}, not what was committed")
         self.recovered()
         return recovered

@@ -84,8 +84,9 @@ class Life:
     async def go_on(self, store: LeasedStore, memory: Memory) -> None:
         """Do the work of a leader, from what was recovered."""
         around, rows = self._around, self._workflow.rows
-        around.judge.begins(self._lease, store.read_at, rows.commits - store.own_commits)
-        self._witnesses.recovered(memory)
+        if around.judge.is_newest(self._lease):  # else its machine has slept: it is judged as it acts
+            around.judge.begins(self._lease, store.read_at, rows.commits - store.own_commits)
+            self._witnesses.recovered(memory)
         self.orchestrator = orchestrator = self._orchestrator(store, memory)
         if self.stopping:
             self.stop()

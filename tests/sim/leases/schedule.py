@@ -69,7 +69,6 @@ class LeaseSchedule:
             station.line.down, station.line.delay, station.line.unanswered = False, 0.5, 0.0
             station.restart_in, station.wanted = 1.0, True
             station.sleep.thaw()
-            world.fleet.asleep.discard(station.machine)
             if station.daemon is not None:
                 station.daemon.around.plug.thaw()
         for row in world.server.daemons.values():

@@ -129,10 +129,10 @@ class Station:
         self.sleep.freeze()
         try:
             await self.stop_for(seconds)
-            self.sleep.thaw()
-            await trio.sleep(LOOK + 0.05)
         finally:
             self.sleep.thaw()
+            with trio.CancelScope(shield=True):
+                await trio.sleep(LOOK + 0.05)
             self._world.fleet.asleep.discard(self.machine)
 
 
