@@ -20,7 +20,7 @@ class Rescues:
 
         Raises GitError where a file is too large to be kept, which must not be lost.
         """
-        async with self._repository.lock:
+        async with self._repository.state.lock:
             said = await self._repository.git.run(
                 "rescue what is nowhere else",
                 (

@@ -84,7 +84,8 @@ class Life:
     async def go_on(self, store: LeasedStore, memory: Memory) -> None:
         """Do the work of a leader, from what was recovered."""
         around, rows = self._around, self._workflow.rows
-        if around.judge.is_newest(self._lease):  # else its machine has slept: it is judged as it acts
+        # One whose machine has slept meanwhile is judged by what it does.
+        if around.judge.is_newest(self._lease):
             around.judge.begins(self._lease, store.read_at, rows.commits - store.own_commits)
             self._witnesses.recovered(memory)
         self.orchestrator = orchestrator = self._orchestrator(store, memory)
