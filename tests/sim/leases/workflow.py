@@ -163,6 +163,9 @@ class LeaderWitnesses(Witnesses):
         self._claims = {claim.issue.id: claim for claim in memory.claims}
         super().recovered(memory)
 
+    def transition_heard(self, issue: Issue, state: str) -> None:
+        """See an answer, which is lost with its leader unless it is committed: only that counts."""
+
     def assert_swept(self) -> None:
         """See that nothing is left of earlier leaders where a new one begins its work, but for what
         ends by itself on a host: one that does not answer, or that has no run on record."""
