@@ -8,6 +8,9 @@ from pathlib import Path
 
 import psutil
 
+_EXITING = 0x4
+"""PF_EXITING among the flags of a process in /proc/PID/stat, of the kernel's linux/sched.h."""
+
 
 def holders(cookie: str) -> list[int]:
     """Return the pids of all processes whose environment holds this run id."""
@@ -54,6 +57,19 @@ def foreign_children() -> list[tuple[int, str]]:
             if os.getsid(child.pid) != os.getsid(0):
                 found.append((child.pid, f"{child.status()} {child.cmdline()}"))
     return found
+
+
+def reap_exiting() -> None:
+    """Reap this process's children in other sessions whose exit is under way.
+
+    What they belonged to may be over already: they have neither memory nor files any more, and
+    have left their cgroup, a moment before they can be reaped.
+    """
+    for pid, _ in foreign_children():
+        with suppress(OSError):
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
+            if fields[0] != "Z" and int(fields[6]) & _EXITING:
+                os.waitpid(pid, 0)
 
 
 def is_alive(pid: int) -> bool:

@@ -27,7 +27,7 @@ from tests.transports.containers import (
     requires_containers,
 )
 from tests.transports.endings import WAYS, local_transport, requires_namespaces
-from tests.transports.leftovers import foreign_children, holders
+from tests.transports.leftovers import foreign_children, holders, reap_exiting
 from tests.transports.sandboxes import (
     BUBBLEWRAP,
     bubblewrap,
@@ -210,6 +210,7 @@ def cookie(transport: Transport) -> Iterator[RunId]:
     yield run_id
     assert holders(run_id) == []
     if transport.host == LOCAL:
+        reap_exiting()
         assert [child for child in foreign_children() if child[0] not in before] == []
 
 
